@@ -1,0 +1,28 @@
+"""mere: a lakehouse that starts as a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mere.engine.session import Session, session
+    from mere.errors import MereError
+    from mere.lake.lake import Lake
+
+__all__ = ["Lake", "MereError", "Session", "session"]
+
+_HOMES = {
+    "Lake": "mere.lake.lake",
+    "MereError": "mere.errors",
+    "Session": "mere.engine.session",
+    "session": "mere.engine.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Each public name is imported when it is first used, so that `import mere` costs next to nothing.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mere' has no attribute {name!r}")
+    import importlib  # noqa: PLC0415
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,127 @@
+"""What a ref holds, and how it changes: entries, changes, commits.
+
+A ref is a mapping from keys to entries. A key is the name of a table or view, or one property of a namespace; an
+entry is the pointer to a metadata file, or the property's value. Everything that mere does to refs — publish,
+revert, time travel, diff — is arithmetic on these mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from mere.names import TableName
+
+
+class Space(StrEnum):
+    RELATION = "relation"
+    PROPERTY = "property"
+
+
+class Kind(StrEnum):
+    TABLE = "table"
+    VIEW = "view"
+    PROPERTY = "property"
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """Tables and views share one space of names, as they do in every engine; namespace properties have their own."""
+
+    space: Space
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, table: TableName) -> Key:
+        return cls(Space.RELATION, table.namespace, table.name)
+
+    @property
+    def table(self) -> TableName:
+        return TableName(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        if self.space is Space.PROPERTY:
+            return f"namespace {self.namespace}" + ("" if self.name == "exists" else f" ({self.name})")
+        return f"{self.namespace}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    kind: Kind
+    value: str  # the location of the metadata file, or the property's value
+
+
+Entries = Mapping[Key, Entry]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Rows and data files added and removed, as the snapshots' own summaries count them."""
+
+    rows_added: int = 0
+    rows_removed: int = 0
+    files_added: int = 0
+    files_removed: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    key: Key
+    old: Entry | None
+    new: Entry | None
+    stats: Stats | None = None
+
+    @property
+    def verb(self) -> str:
+        if self.old is None:
+            return "created"
+        return "dropped" if self.new is None else "changed"
+
+    def inverse(self) -> Change:
+        return Change(self.key, self.new, self.old)
+
+
+class CommitKind(StrEnum):
+    ROOT = "root"
+    WRITE = "write"  # an engine moved a pointer; journalled by the database in the engine's own transaction
+    PUBLISH = "publish"
+    REVERT = "revert"
+    DROP = "drop"
+
+
+@dataclass(frozen=True)
+class Commit:
+    seq: int
+    id: str
+    line: int
+    parent: int | None
+    kind: CommitKind
+    at: datetime
+    author: str | None = None
+    message: str | None = None
+    run: str | None = None
+    source: str | None = None
+    expired: bool = False
+    changes: tuple[Change, ...] = field(default=(), compare=False)
+
+    @property
+    def short_id(self) -> str:
+        return self.id[:10]
+
+
+def fold(changes: Iterable[Change]) -> dict[Key, Change]:
+    """Many changes, in order, as one change per key; what came back to where it was is no change."""
+    folded: dict[Key, Change] = {}
+    for change in changes:
+        before = folded.get(change.key)
+        folded[change.key] = Change(change.key, before.old if before else change.old, change.new)
+    return {key: change for key, change in sorted(folded.items()) if change.old != change.new}
+
+
+def difference(before: Entries, after: Entries) -> dict[Key, Change]:
+    """The changes that lead from one set of entries to another."""
+    keys = sorted(before.keys() | after.keys())
+    return {key: Change(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}

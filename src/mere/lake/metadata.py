@@ -1,0 +1,186 @@
+"""Iceberg table and view metadata, read as the JSON that it is.
+
+A metadata file never changes, so it is read once per process. Only what refs need is looked at; reading tables is the
+engines' work.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import posixpath
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from mere.errors import LakeUnreadable
+from mere.lake.commits import Stats
+from mere.lake.storage import Storage
+
+Json = dict[str, Any]
+
+
+class Snapshot:
+    def __init__(self, raw: Json) -> None:
+        self.id: int = raw["snapshot-id"]
+        self.parent: int | None = raw.get("parent-snapshot-id")
+        self.at_ms: int = raw.get("timestamp-ms", 0)
+        self.summary: Mapping[str, str] = raw.get("summary", {})
+        self.manifest_list: str | None = raw.get("manifest-list")
+
+    @property
+    def operation(self) -> str:
+        return self.summary.get("operation", "unknown")
+
+    def count(self, name: str) -> int:
+        return int(self.summary.get(name, 0))
+
+    @property
+    def stats(self) -> Stats:
+        """A rewritten file counts its deleted rows again and takes their deletes back; a compaction moves no rows."""
+        files = {
+            "files_added": self.count("added-data-files"),
+            "files_removed": self.count("deleted-data-files"),
+        }
+        if self.operation == "replace":
+            return Stats(**files)
+        deleted = self.count("deleted-records")
+        deleted += self.count("added-position-deletes") - self.count("removed-position-deletes")
+        return Stats(rows_added=self.count("added-records"), rows_removed=max(deleted, 0), **files)
+
+    @property
+    def rows(self) -> int:
+        return self.count("total-records") - self.count("total-position-deletes")
+
+
+class Metadata:
+    """One metadata file, of a table or of a view."""
+
+    def __init__(self, location: str, raw: Json) -> None:
+        self.location = location
+        self.raw = raw
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        properties: Mapping[str, str] = self.raw.get("properties", {})
+        return properties
+
+    @property
+    def format_version(self) -> int:
+        return int(self.raw.get("format-version", 1))
+
+    @property
+    def uuid(self) -> str | None:
+        found: str | None = self.raw.get("table-uuid") or self.raw.get("view-uuid")
+        return found
+
+    @cached_property
+    def snapshots(self) -> dict[int, Snapshot]:
+        return {raw["snapshot-id"]: Snapshot(raw) for raw in self.raw.get("snapshots", [])}
+
+    @property
+    def current(self) -> Snapshot | None:
+        id_ = self.raw.get("current-snapshot-id")
+        return None if id_ is None else self.snapshots.get(id_)
+
+    @property
+    def rows(self) -> int:
+        return self.current.rows if self.current else 0
+
+    @property
+    def size(self) -> int:
+        return self.current.count("total-files-size") if self.current else 0
+
+    @property
+    def files(self) -> int:
+        return self.current.count("total-data-files") if self.current else 0
+
+    def since(self, ancestor: int | None) -> list[Snapshot] | None:
+        """The snapshots from the current one back to an ancestor (excluded), or None if it is not one."""
+        found: list[Snapshot] = []
+        snapshot = self.current
+        while snapshot is not None:
+            if snapshot.id == ancestor:
+                return found
+            found.append(snapshot)
+            snapshot = self.snapshots.get(snapshot.parent) if snapshot.parent is not None else None
+        return found if ancestor is None else None
+
+    @property
+    def version(self) -> int:
+        number = re.match(r"(\d+)-", posixpath.basename(self.location))
+        return int(number[1]) if number else 0
+
+    def successor(self, raw: Json) -> Metadata:
+        """The next version of this metadata, with a location beside it; not yet written."""
+        name = f"{self.version + 1:05d}-{uuid.uuid4()}.metadata.json"
+        return Metadata(posixpath.join(posixpath.dirname(self.location), name), raw)
+
+    def with_properties(self, changes: Mapping[str, str]) -> Metadata:
+        raw = {**self.raw, "properties": {**self.properties, **changes}}
+        if "table-uuid" in raw:
+            log = [*raw.get("metadata-log", [])]
+            log.append({"timestamp-ms": raw["last-updated-ms"], "metadata-file": self.location})
+            raw |= {
+                "metadata-log": log,
+                "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
+            }
+        return self.successor(raw)
+
+    def to_bytes(self) -> bytes:
+        content = json.dumps(self.raw, separators=(",", ":")).encode()
+        return gzip.compress(content) if ".gz." in self.location else content
+
+
+class MetadataReader:
+    """Reads metadata files through a storage, each once."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[str, Metadata] = {}
+
+    def read(self, location: str) -> Metadata:
+        if location not in self._known:
+            content = self._storage.read(location)
+            try:
+                raw = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+            except (ValueError, OSError) as error:
+                raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
+            self._known[location] = Metadata(location, raw)
+        return self._known[location]
+
+    def write(self, metadata: Metadata) -> str:
+        self._storage.write_new(metadata.location, metadata.to_bytes())
+        self._known[metadata.location] = metadata
+        return metadata.location
+
+
+def growth(old: Metadata | None, new: Metadata | None) -> Stats:
+    """Rows and files added and removed on the way from one metadata file to another of the same name."""
+    if old and new and old.uuid == new.uuid:
+        before = old.current.id if old.current else None
+        after = new.current.id if new.current else None
+        if (forward := new.since(before)) is not None:
+            return _sum(forward)
+        if (backward := old.since(after)) is not None:
+            undone = _sum(backward)
+            return Stats(undone.rows_removed, undone.rows_added, undone.files_removed, undone.files_added)
+    return Stats(
+        rows_added=new.rows if new else 0,
+        rows_removed=old.rows if old else 0,
+        files_added=new.files if new else 0,
+        files_removed=old.files if old else 0,
+    )
+
+
+def _sum(snapshots: list[Snapshot]) -> Stats:
+    parts = [snapshot.stats for snapshot in snapshots]
+    return Stats(
+        sum(part.rows_added for part in parts),
+        sum(part.rows_removed for part in parts),
+        sum(part.files_added for part in parts),
+        sum(part.files_removed for part in parts),
+    )

@@ -1,0 +1,117 @@
+"""The port of the lake: what a database (or a catalog service) must be able to do to carry refs.
+
+An adapter keeps refs, commits and leases. It moves pointers only by compare-and-swap inside one transaction
+(`commit`), and it makes a commit of every pointer that an engine moves by itself. All else is built on top of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Protocol
+
+from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key
+from mere.lake.refs import Ref, RefKind
+from mere.names import TableName
+
+
+class After(Enum):
+    """What becomes of the branch that a commit was made from."""
+
+    STAY = "stay"
+    FOLLOW = "follow"  # it starts again from the new commit
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One atomic commit to a branch: every change's old entry must still stand, or nothing happens."""
+
+    target: str
+    kind: CommitKind
+    changes: tuple[Change, ...]
+    author: str
+    message: str
+    run: str | None = None
+    source: Ref | None = None  # must still be at this head
+    after: After = After.STAY
+    reads: Mapping[Key, Entry | None] | None = None  # must also still stand, though they are not changed
+
+
+class Moved(Exception):
+    """An edit's preconditions no longer hold. Never leaves the lake: it becomes a conflict or a new attempt."""
+
+    def __init__(self, keys: Collection[Key] = (), source: bool = False) -> None:
+        super().__init__(", ".join(map(str, keys)))
+        self.keys = tuple(keys)
+        self.source = source
+
+
+@dataclass(frozen=True)
+class Lease:
+    target: str
+    table: TableName
+    holder: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Head:
+    """A ref as it stands: its head commit and all its entries, read at one instant."""
+
+    ref: Ref
+    commit: Commit
+    entries: Entries
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """How two commits came apart: their common base, and each side's changes since, oldest first."""
+
+    base: Commit
+    source: tuple[Commit, ...]
+    target: tuple[Commit, ...]
+
+
+class Store(Protocol):
+    """Implemented by `sqlite.SqliteStore`; Postgres and Nessie follow. One contract suite runs against each."""
+
+    root: str
+    lake_id: str
+
+    def close(self) -> None: ...
+
+    # refs
+    def refs(self) -> list[Ref]: ...
+    def ref(self, name: str) -> Ref | None: ...
+    def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref: ...
+    def delete_ref(self, name: str) -> None: ...
+
+    # commits
+    def commit_by_seq(self, seq: int) -> Commit: ...
+    def commits_by_prefix(self, prefix: str) -> list[Commit]: ...
+    def ancestors(self, commit: Commit) -> Iterator[Commit]: ...
+    def ancestor_at(self, commit: Commit, instant: datetime) -> Commit | None: ...
+    def with_changes(self, commits: Iterable[Commit]) -> list[Commit]: ...
+    def divergence(self, source: Commit, target: Commit) -> Divergence: ...
+    def commit(self, edit: Edit) -> Commit: ...
+
+    # entries
+    def heads(self, names: Collection[str]) -> dict[str, Head]: ...
+    def entries(self, commit: Commit) -> Entries: ...
+
+    # leases
+    def acquire(self, target: str, tables: Collection[TableName], holder: str, ttl: timedelta) -> list[Lease]: ...
+    def renew(self, holder: str, ttl: timedelta) -> bool: ...
+    def release(self, holder: str) -> None: ...
+    def leases(self) -> list[Lease]: ...
+
+    # files: what the sweep and the move of a lake need
+    def pointers(self) -> set[str]: ...
+    def all_commits(self) -> list[Commit]: ...
+    def expire(self, seqs: Collection[int]) -> None: ...
+    def doomed(self) -> dict[str, datetime]: ...
+    def set_doomed(self, doomed: Mapping[str, datetime]) -> None: ...
+    def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None: ...

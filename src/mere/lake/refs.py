@@ -1,0 +1,28 @@
+"""Refs: names for commits. A branch moves with every commit; a tag and an alias stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class RefKind(StrEnum):
+    BRANCH = "branch"
+    TAG = "tag"
+    RUN = "run"  # the branch of one run: deleted when it is published
+    ALIAS = "alias"  # a commit made visible to engines as a catalog; read-only, swept when old
+
+    @property
+    def writable(self) -> bool:
+        return self in (RefKind.BRANCH, RefKind.RUN)
+
+
+@dataclass(frozen=True)
+class Ref:
+    name: str
+    kind: RefKind
+    head: int  # seq of the commit it points to
+    parent: str | None  # the ref it was forked from, and publishes into by default
+    created_at: datetime
+    created_by: str | None = None

@@ -1,0 +1,61 @@
+"""From an expression such as `main~3` or `v1@2h` to a commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from mere.errors import LakeError, RefNotFound
+from mere.lake.commits import Commit
+from mere.lake.port import Store
+from mere.lake.refs import Ref
+from mere.names import EXPRESSION_RULE, AsOf, Back, RefExpression, near
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A commit, and the ref whose head it is where the expression names one and nothing more."""
+
+    text: str
+    commit: Commit
+    ref: Ref | None
+
+
+def resolve(store: Store, text: str) -> Resolved:
+    expression = RefExpression.parse(text)
+    ref = store.ref(expression.base)
+    commit = store.commit_by_seq(ref.head) if ref else _by_prefix(store, expression)
+    for step in expression.steps:
+        commit = _walk(store, expression, commit, step)
+    if commit.expired:
+        raise LakeError(f"Commit {commit.short_id} is in the log, but its files were swept by mere gc.")
+    return Resolved(text, commit, ref if not expression.steps else None)
+
+
+def _walk(store: Store, expression: RefExpression, commit: Commit, step: Back | AsOf) -> Commit:
+    if isinstance(step, AsOf):
+        found = store.ancestor_at(commit, step.instant)
+        missing = f"has no commit as old as {step.instant:%Y-%m-%dT%H:%M:%SZ}"
+    else:
+        found = next(islice(store.ancestors(commit), step.commits, None), None)
+        missing = f"does not go {step.commits} commits back"
+    if found is None:
+        raise RefNotFound(
+            f"{expression.text}: the history of {expression.base} {missing}.",
+            remedy=f"See mere log {expression.base}.",
+        )
+    return found
+
+
+def _by_prefix(store: Store, expression: RefExpression) -> Commit:
+    found = store.commits_by_prefix(expression.base) if expression.may_be_commit else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(commit.short_id for commit in found)
+        raise RefNotFound(f"{expression.base} is the beginning of several commits: {ids}.", remedy="Write more of it.")
+    names = [ref.name for ref in store.refs()]
+    raise RefNotFound(
+        f"There is no branch, tag or commit {expression.base!r}.{near(expression.base, names)}",
+        remedy=EXPRESSION_RULE,
+    )

@@ -1,0 +1,238 @@
+"""The part of the SQL adapters that is the same in every database.
+
+An adapter gives a connection, transactions and triggers; what happens inside a transaction is in `rows`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+
+from mere.errors import RefExists
+from mere.lake import faults, rows
+from mere.lake.commits import Commit, Entries
+from mere.lake.port import After, Divergence, Edit, Head, Lease, Moved
+from mere.lake.refs import Ref, RefKind
+from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Tx, stamp, to_commit
+from mere.names import TableName
+
+_PAGE = 200
+
+
+class SqlStore(ABC):
+    """Refs, commits and leases in a SQL database that also holds the Iceberg SQL catalog."""
+
+    @abstractmethod
+    def _read(self) -> AbstractContextManager[Tx]:
+        """A transaction that sees one state of the database."""
+
+    @abstractmethod
+    def _write(self) -> AbstractContextManager[Tx]:
+        """A transaction that may move pointers: the guards let it through."""
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Called after a commit has become durable."""
+
+    # refs
+
+    def refs(self) -> list[Ref]:
+        with self._read() as tx:
+            return [rows.to_ref(row) for row in tx.rows(f"SELECT {REF} FROM mere_refs r ORDER BY r.name")]
+
+    def ref(self, name: str) -> Ref | None:
+        with self._read() as tx:
+            return rows.find_ref(tx, name)
+
+    def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref:
+        ref = Ref(name, kind, at.seq, parent, datetime.now(UTC), author)
+        with self._write() as tx:
+            if rows.find_ref(tx, name) is not None:
+                raise RefExists(f"There is already a ref named {name!r}.")
+            rows.insert_ref(tx, ref)
+            rows.fill(tx, name, at.seq)
+            faults.point("fork.filled")
+        return ref
+
+    def delete_ref(self, name: str) -> None:
+        with self._write() as tx:
+            rows.delete_ref(tx, name)
+
+    # commits
+
+    def commit_by_seq(self, seq: int) -> Commit:
+        with self._read() as tx:
+            return rows.commit_at(tx, seq)
+
+    def commits_by_prefix(self, prefix: str) -> list[Commit]:
+        query = f"SELECT {COMMIT} FROM mere_commits c WHERE c.id >= ? AND c.id < ? ORDER BY c.seq LIMIT 20"
+        with self._read() as tx:
+            return [to_commit(row) for row in tx.rows(query, (prefix, prefix + "g"))]
+
+    def all_commits(self) -> list[Commit]:
+        with self._read() as tx:
+            return [to_commit(row) for row in tx.rows(f"SELECT {COMMIT} FROM mere_commits c ORDER BY c.seq")]
+
+    def ancestors(self, commit: Commit) -> Iterator[Commit]:
+        query = (
+            f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq < ? ORDER BY c.seq DESC LIMIT {_PAGE}"
+        )
+        below = commit.seq + 1
+        while True:
+            with self._read() as tx:
+                page = [to_commit(row) for row in tx.rows(query, (commit.seq, below))]
+            yield from page
+            if len(page) < _PAGE:
+                return
+            below = page[-1].seq
+
+    def ancestor_at(self, commit: Commit, instant: datetime) -> Commit | None:
+        query = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.at <= ? ORDER BY c.seq DESC LIMIT 1"
+        with self._read() as tx:
+            found = tx.rows(query, (commit.seq, stamp(instant)))
+        return to_commit(found[0]) if found else None
+
+    def with_changes(self, commits: Iterable[Commit]) -> list[Commit]:
+        with self._read() as tx:
+            return rows.with_changes(tx, list(commits))
+
+    def divergence(self, source: Commit, target: Commit) -> Divergence:
+        lines = f"{CHAIN} SELECT line, upto FROM chain"
+        since = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq > ? ORDER BY c.seq"
+        with self._read() as tx:
+            reached = {line: upto for line, upto in tx.rows(lines, (target.seq,))}
+            own = tx.rows(lines, (source.seq,))
+            base = next(min(upto, reached[line]) for line, upto in own if line in reached)
+            sides = [
+                tuple(rows.with_changes(tx, [to_commit(row) for row in tx.rows(since, (side.seq, base))]))
+                for side in (source, target)
+            ]
+            return Divergence(rows.commit_at(tx, base), sides[0], sides[1])
+
+    def commit(self, edit: Edit) -> Commit:
+        with self._write() as tx:
+            faults.point("commit.begun")
+            target = rows.writable_ref(tx, edit.target)
+            if edit.source and rows.find_ref(tx, edit.source.name) != edit.source:
+                raise Moved(source=True)
+            changes = rows.standing_changes(tx, edit)
+            faults.point("commit.checked")
+            rows.move_pointers(tx, edit.target, changes)
+            faults.point("commit.moved")
+            commit = rows.record(tx, edit, target, changes)
+            faults.point("commit.recorded")
+            if edit.source and edit.after is After.DELETE:
+                rows.delete_ref(tx, edit.source.name)
+            elif edit.source and edit.after is After.FOLLOW:
+                rows.follow(tx, edit.source.name, edit.target, commit.seq)
+            faults.point("commit.followed")
+        faults.point("commit.durable")
+        self._settle()
+        return commit
+
+    # entries
+
+    def heads(self, names: Collection[str]) -> dict[str, Head]:
+        with self._read() as tx:
+            return {name: rows.head(tx, name) for name in names}
+
+    def entries(self, commit: Commit) -> Entries:
+        with self._read() as tx:
+            return rows.entries_at(tx, commit.seq)
+
+    # leases
+
+    def acquire(self, target: str, tables: Collection[TableName], holder: str, ttl: timedelta) -> list[Lease]:
+        """Take all of the leases or none; what others hold of them is returned."""
+        now = datetime.now(UTC)
+        with self._write() as tx:
+            tx.run("DELETE FROM mere_leases WHERE expires_at <= ?", (stamp(now),))
+            wanted = set(tables)
+            held = [l for l in _leases(tx) if l.target == target and l.table in wanted and l.holder != holder]
+            if not held:
+                tx.run_many(
+                    "DELETE FROM mere_leases WHERE target = ? AND namespace = ? AND name = ?",
+                    [(target, table.namespace, table.name) for table in sorted(wanted)],
+                )
+                tx.run_many(
+                    "INSERT INTO mere_leases (target, namespace, name, holder, acquired_at, expires_at)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    [
+                        (target, table.namespace, table.name, holder, stamp(now), stamp(now + ttl))
+                        for table in sorted(wanted)
+                    ],
+                )
+        return held
+
+    def renew(self, holder: str, ttl: timedelta) -> bool:
+        """False: the lease had expired, and somebody may have taken it."""
+        now = datetime.now(UTC)
+        with self._write() as tx:
+            renewed = tx.run(
+                "UPDATE mere_leases SET expires_at = ? WHERE holder = ? AND expires_at > ?",
+                (stamp(now + ttl), holder, stamp(now)),
+            )
+        return renewed > 0
+
+    def release(self, holder: str) -> None:
+        with self._write() as tx:
+            tx.run("DELETE FROM mere_leases WHERE holder = ?", (holder,))
+
+    def leases(self) -> list[Lease]:
+        now = datetime.now(UTC)
+        with self._read() as tx:
+            return [lease for lease in _leases(tx) if lease.expires_at > now]
+
+    # files
+
+    def pointers(self) -> set[str]:
+        """Every metadata file that a ref or a commit that was not expired points to."""
+        query = """SELECT metadata_location FROM iceberg_tables
+            UNION SELECT h.new FROM mere_changes h JOIN mere_commits c ON c.seq = h.seq
+                WHERE h.space = 'relation' AND c.expired = 0
+            UNION SELECT h.old FROM mere_changes h JOIN mere_commits c ON c.seq = h.seq
+                WHERE h.space = 'relation' AND c.expired = 0"""
+        with self._read() as tx:
+            return {pointer for (pointer,) in tx.rows(query) if pointer is not None}
+
+    def expire(self, seqs: Collection[int]) -> None:
+        with self._write() as tx:
+            tx.run_many("UPDATE mere_commits SET expired = 1 WHERE seq = ?", [(seq,) for seq in seqs])
+
+    def doomed(self) -> dict[str, datetime]:
+        with self._read() as tx:
+            return {name: rows.time(since) for name, since in tx.rows("SELECT location, since FROM mere_doomed")}
+
+    def set_doomed(self, doomed: Mapping[str, datetime]) -> None:
+        with self._write() as tx:
+            tx.run("DELETE FROM mere_doomed")
+            tx.run_many(
+                "INSERT INTO mere_doomed (location, since) VALUES (?, ?)",
+                [(location, stamp(since)) for location, since in doomed.items()],
+            )
+
+    def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None:
+        """All that points to a metadata file now points to its rewritten copy, in one transaction."""
+        pairs = [(new, old) for old, new in moved.items()]
+        with self._write() as tx:
+            for table, column in (
+                ("iceberg_tables", "metadata_location"),
+                ("iceberg_tables", "previous_metadata_location"),
+                ("mere_changes", "old"),
+                ("mere_changes", "new"),
+            ):
+                tx.run_many(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", pairs)
+            tx.run("DELETE FROM mere_doomed")
+            tx.run_many("UPDATE mere_meta SET value = ? WHERE key = ?", [(root, "root"), (lake_id, "lake_id")])
+        self._settle()
+
+
+def _leases(tx: Tx) -> list[Lease]:
+    return [
+        Lease(target, TableName(namespace, name), holder, rows.time(expires))
+        for target, namespace, name, holder, expires in tx.rows(
+            "SELECT target, namespace, name, holder, expires_at FROM mere_leases ORDER BY target, namespace, name"
+        )
+    ]

@@ -1,0 +1,263 @@
+"""The lake on one SQLite file: the embedded default."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.lake.rows import Row, Tx, stamp
+from mere.lake.schema import MIGRATIONS
+from mere.lake.sql import SqlStore
+
+BUSY_SECONDS = 30.0
+# WAL needs shared memory between all who open the file; over these it corrupts instead of failing.
+_NETWORK_FILE_SYSTEMS = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "ceph",
+    "glusterfs",
+    "fuse.sshfs",
+    "fuse.s3fs",
+}
+
+
+class _SqliteTx:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        return self._connection.execute(sql, parameters).rowcount
+
+    def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> int:
+        return self._connection.executemany(sql, parameters).rowcount if parameters else 0
+
+
+class SqliteStore(SqlStore):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        with self._read() as tx:
+            meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta"))
+        self.root = meta["root"]
+        self.lake_id = meta["lake_id"]
+
+    @classmethod
+    def create(cls, path: Path, root: str, author: str) -> SqliteStore:
+        """Make the database beside its name and move it there whole: a crash leaves nothing that looks like a lake."""
+        _refuse_network(path.parent)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with contextlib.closing(sqlite3.connect(draft)) as connection:
+                _migrate(connection)
+                with _transaction(connection, "BEGIN IMMEDIATE"):
+                    _start(connection, root, author)
+            os.link(draft, path)
+        except FileExistsError as error:
+            raise LakeError(f"There is already a lake at {path.parent}.") from error
+        except (sqlite3.Error, OSError) as error:
+            raise LakeUnreadable(f"No lake could be made at {path.parent}: {error}.") from error
+        finally:
+            draft.unlink(missing_ok=True)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> SqliteStore:
+        if not path.is_file():
+            raise LakeNotFound(f"There is no lake at {path.parent}.", remedy="Make one with: mere init")
+        _refuse_network(path.parent)
+        with _readable_errors(path), contextlib.closing(_connect(path)) as connection:
+            _require_mere(path, connection)
+            version = _version(connection)
+            if version > len(MIGRATIONS):
+                raise LakeTooNew(
+                    f"{path} was written by a newer mere (schema {version}; this one knows {len(MIGRATIONS)})."
+                    " Nothing was changed.",
+                    remedy="Upgrade: pip install --upgrade mere",
+                )
+            if version < len(MIGRATIONS):
+                _migrate(connection)
+        return cls(path)
+
+    def close(self) -> None:
+        while self._connections:
+            self._connections.pop().close()
+        self._local = threading.local()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = _connect(self.path)
+            self._connections.append(connection)
+        return connection
+
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[Tx]:
+        with _readable_errors(self.path), _transaction(self._connection, "BEGIN"):
+            yield _SqliteTx(self._connection)
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[Tx]:
+        with _readable_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
+            self._connection.execute("INSERT INTO mere_writer (pid) VALUES (?)", (os.getpid(),))
+            yield _SqliteTx(self._connection)
+            self._connection.execute("DELETE FROM mere_writer")
+
+    def _settle(self) -> None:
+        # Without this a copy of the database file alone could be empty. A busy reader may hold it off: then the next
+        # commit does it.
+        with _readable_errors(self.path):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+        uri = path.as_uri() + "?mode=rw"
+    elif _wal_is_empty(path):
+        # WAL wants to write beside the file even to read it; a file that nobody can change needs no WAL.
+        uri = path.as_uri() + "?mode=ro&immutable=1"
+    else:
+        uri = path.as_uri() + "?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _wal_is_empty(path: Path) -> bool:
+    wal = path.with_name(path.name + "-wal")
+    return not wal.exists() or wal.stat().st_size == 0
+
+
+def _require_mere(path: Path, connection: sqlite3.Connection) -> None:
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mere_meta'").fetchone():
+        raise LakeNotFound(
+            f"{path} is a SQLite database, but not the catalog of a mere lake. Nothing was changed.",
+            remedy="Make a lake in another folder with: mere init",
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT value FROM mere_meta WHERE key = 'schema_version'").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring the database to the newest schema, in one transaction; another process may have been quicker."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mere_meta'").fetchone()
+        version = _version(connection) if known else 0
+        for script in MIGRATIONS[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(
+            "INSERT OR REPLACE INTO mere_meta (key, value) VALUES ('schema_version', ?)",
+            (str(len(MIGRATIONS)),),
+        )
+
+
+def _statements(script: str) -> Iterator[str]:
+    """`executescript` would commit the transaction it is called in."""
+    statement = ""
+    for part in script.split(";"):
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _start(connection: sqlite3.Connection, root: str, author: str) -> None:
+    """The first commit, and main."""
+    now = stamp(datetime.now(UTC))
+    connection.executemany(
+        "INSERT INTO mere_meta (key, value) VALUES (?, ?)",
+        [("root", root), ("lake_id", secrets.token_hex(16)), ("created_at", now)],
+    )
+    connection.execute("INSERT INTO mere_lines (line, base) VALUES (1, NULL)")
+    connection.execute(
+        "INSERT INTO mere_commits (seq, id, line, kind, at, author, message) VALUES (1, ?, 1, 'root', ?, ?, ?)",
+        (secrets.token_hex(8), now, author, "the lake begins"),
+    )
+    connection.execute(
+        "INSERT INTO mere_refs (name, kind, line, head, created_at, created_by) VALUES ('main', 'branch', 1, 1, ?, ?)",
+        (now, author),
+    )
+
+
+def _refuse_network(folder: Path) -> None:
+    kind = _file_system(folder)
+    if kind in _NETWORK_FILE_SYSTEMS:
+        raise LakeUnreadable(
+            f"{folder} is on a network file system ({kind}), where SQLite can corrupt its file.",
+            remedy="Keep the lake on a local disk, or use Postgres for a lake that is shared.",
+        )
+
+
+def _file_system(folder: Path) -> str | None:
+    try:
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    except OSError:
+        return None
+    inside = [m for m in mounts if folder.is_relative_to(m[1].replace("\\040", " "))]
+    return max(inside, key=lambda mount: len(mount[1]))[2] if inside else None
+
+
+@contextlib.contextmanager
+def _readable_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as sentences. All of them leave the database as it was."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise LakeUnreadable(
+                f"{path} stayed locked by another process for {BUSY_SECONDS:.0f} s. Nothing was changed.",
+                remedy="Wait for the other process to finish, or end it, and try again.",
+            ) from error
+        if "disk is full" in text:
+            raise LakeUnreadable(
+                f"The disk that holds {path} is full. Nothing was changed.",
+                remedy="Free some space and try again.",
+            ) from error
+        if "readonly" in text or "unable to open" in text:
+            raise LakeUnreadable(
+                f"{path} cannot be written: {text}. Nothing was changed.",
+                remedy="Check the permissions of the folder and its files.",
+            ) from error
+        if "malformed" in text or "not a database" in text:
+            raise LakeUnreadable(
+                f"{path} is damaged: {text}.",
+                remedy="Put back a copy of catalog.db (and catalog.db-wal, if there is one) from a backup."
+                " The tables' files are untouched.",
+            ) from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise LakeUnreadable(f"{path}: {text}. Nothing was changed.") from error
+        raise

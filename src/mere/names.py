@@ -1,0 +1,115 @@
+"""Names: of tables, of refs, and the expressions that point into a ref's history."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from mere.errors import InvalidName
+
+RUN_PREFIX = "run_"
+ALIAS_PREFIX = "at_"
+
+_REF_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_HEX = re.compile(r"[0-9a-f]+")
+_COMMIT_PREFIX = re.compile(r"[0-9a-f]{4,16}")
+_RESERVED = frozenset({"system", "spark_catalog"})
+_AGO = re.compile(r"(\d+)\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+REF_RULE = (
+    "A branch or tag name starts with a letter and has only a-z, 0-9, _ and -; it is not made of hex digits "
+    "alone (that would look like a commit id), not system or spark_catalog, and does not start with "
+    f"{RUN_PREFIX} or {ALIAS_PREFIX}."
+)
+EXPRESSION_RULE = (
+    "A ref is a branch, a tag or a commit id (4 or more digits of it), and may go on with ~N (N commits back) or "
+    "@WHEN (a time in UTC such as 2026-11-15T09:00, or an age such as 2h, 3d)."
+)
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """`schema.table`: a ref is never part of it."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        namespace, _, name = text.strip().rpartition(".")
+        if not namespace or not name or any(not part for part in namespace.split(".")):
+            raise InvalidName(
+                f"{text!r} is not a table name.", remedy="Write schema.table, such as gold.daily_revenue."
+            )
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.name}"
+
+
+def check_new_ref(name: str) -> str:
+    """The name, if a user may give it to a new branch or tag."""
+    fits = _REF_NAME.fullmatch(name) and not _HEX.fullmatch(name) and name not in _RESERVED
+    if not fits or name.startswith((RUN_PREFIX, ALIAS_PREFIX)) or len(name) > 200:
+        raise InvalidName(f"{name!r} cannot be the name of a branch or tag.", remedy=REF_RULE)
+    return name
+
+
+@dataclass(frozen=True)
+class Back:
+    """`~N`: so many commits before."""
+
+    commits: int
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """`@WHEN`: the last commit at or before an instant."""
+
+    instant: datetime
+
+
+@dataclass(frozen=True)
+class RefExpression:
+    """A ref as people write it: `main`, `v1`, `3fa9c1`, `main~3`, `main@2h`, `dev@2026-11-15T09:00~1`."""
+
+    text: str
+    base: str
+    steps: tuple[Back | AsOf, ...] = ()
+
+    @property
+    def may_be_commit(self) -> bool:
+        return _COMMIT_PREFIX.fullmatch(self.base) is not None
+
+    @classmethod
+    def parse(cls, text: str, now: datetime | None = None) -> RefExpression:
+        parts = re.split(r"(?=[~@])", text.strip())
+        base = parts[0]
+        if not (_REF_NAME.fullmatch(base) or _COMMIT_PREFIX.fullmatch(base)):
+            raise InvalidName(f"{text!r} is not a ref.", remedy=EXPRESSION_RULE)
+        return cls(text, base, tuple(_step(text, part, now or datetime.now(UTC)) for part in parts[1:]))
+
+
+def _step(text: str, part: str, now: datetime) -> Back | AsOf:
+    mark, rest = part[0], part[1:].strip()
+    if mark == "~":
+        if rest.isascii() and (rest.isdigit() or not rest):
+            return Back(int(rest or 1))
+        raise InvalidName(f"{text!r} is not a ref: {part!r} should be ~ and a number.", remedy=EXPRESSION_RULE)
+    try:
+        if ago := _AGO.fullmatch(rest):
+            return AsOf(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
+        instant = datetime.fromisoformat(rest)
+        return AsOf((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
+    except (ValueError, OverflowError) as error:
+        raise InvalidName(f"{text!r} is not a ref: {rest!r} is not a time.", remedy=EXPRESSION_RULE) from error
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """A sentence with the closest of the known names, or nothing."""
+    matches = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(matches)}?" if matches else ""
