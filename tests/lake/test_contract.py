@@ -177,8 +177,7 @@ def test_a_commit_prefix_must_be_unique(lake: Lake, engine: Foreign) -> None:
 
 def test_every_write_of_an_engine_is_an_exact_commit(lake: Lake, engine: Foreign) -> None:
     pointers: list[str | None] = [None]
-    for count in (3, 5, 7):
-        pointers.append(engine.append("main", "a.t", count))
+    pointers += [engine.append("main", "a.t", count) for count in (3, 5, 7)]
     commits = list(lake.log())[:3]
     for commit, old, new, count in zip(commits, pointers[2::-1], pointers[:0:-1], (7, 5, 3), strict=True):
         (change,) = commit.changes
@@ -479,7 +478,7 @@ def test_a_table_set_stays_where_it_was_taken(lake: Lake, engine: Foreign) -> No
     assert (taken.metadata("a.t").rows, rows(lake, "a.t")) == (1, 2)
     assert "a.t" in taken
     assert "a.u" not in taken
-    with pytest.raises(TableNotFound, match="no table a.u on main"):
+    with pytest.raises(TableNotFound, match=r"no table a\.u on main"):
         taken.pointer("a.u")
 
 

@@ -124,7 +124,8 @@ def with_changes(tx: Tx, commits: Sequence[Commit]) -> list[Commit]:
     changes: dict[int, list[Change]] = {commit.seq: [] for commit in commits}
     for part in _parts(list(changes)):
         marks = ", ".join("?" * len(part))
-        query = f"SELECT {CHANGE} FROM mere_changes c WHERE c.seq IN ({marks}) ORDER BY c.seq, c.space DESC, c.namespace, c.name"
+        query = f"""SELECT {CHANGE} FROM mere_changes c WHERE c.seq IN ({marks})
+            ORDER BY c.seq, c.space DESC, c.namespace, c.name"""
         for row in tx.rows(query, part):
             changes[row[0]].append(_to_change(row))
     return [Commit(**{**vars(commit), "changes": tuple(changes[commit.seq])}) for commit in commits]

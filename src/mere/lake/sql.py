@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
-from mere.errors import RefExists
+from mere.errors import LakeError, RefExists
 from mere.lake import faults, rows
-from mere.lake.commits import Commit, Entries
+from mere.lake.commits import Commit, Entries, Space
 from mere.lake.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Tx, stamp, to_commit
@@ -23,6 +23,9 @@ _PAGE = 200
 
 class SqlStore(ABC):
     """Refs, commits and leases in a SQL database that also holds the Iceberg SQL catalog."""
+
+    root: str
+    lake_id: str
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tx]:
@@ -51,6 +54,8 @@ class SqlStore(ABC):
         with self._write() as tx:
             if rows.find_ref(tx, name) is not None:
                 raise RefExists(f"There is already a ref named {name!r}.")
+            if rows.commit_at(tx, at.seq).expired:
+                raise LakeError(f"Commit {at.short_id} is in the log, but its files were swept by mere gc.")
             rows.insert_ref(tx, ref)
             rows.fill(tx, name, at.seq)
             faults.point("fork.filled")
@@ -102,7 +107,7 @@ class SqlStore(ABC):
         lines = f"{CHAIN} SELECT line, upto FROM chain"
         since = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq > ? ORDER BY c.seq"
         with self._read() as tx:
-            reached = {line: upto for line, upto in tx.rows(lines, (target.seq,))}
+            reached: dict[int, int] = dict(tx.rows(lines, (target.seq,)))
             own = tx.rows(lines, (source.seq,))
             base = next(min(upto, reached[line]) for line, upto in own if line in reached)
             sides = [
@@ -150,7 +155,11 @@ class SqlStore(ABC):
         with self._write() as tx:
             tx.run("DELETE FROM mere_leases WHERE expires_at <= ?", (stamp(now),))
             wanted = set(tables)
-            held = [l for l in _leases(tx) if l.target == target and l.table in wanted and l.holder != holder]
+            held = [
+                lease
+                for lease in _leases(tx)
+                if lease.target == target and lease.table in wanted and lease.holder != holder
+            ]
             if not held:
                 tx.run_many(
                     "DELETE FROM mere_leases WHERE target = ? AND namespace = ? AND name = ?",
@@ -187,19 +196,21 @@ class SqlStore(ABC):
 
     # files
 
-    def pointers(self) -> set[str]:
-        """Every metadata file that a ref or a commit that was not expired points to."""
-        query = """SELECT metadata_location FROM iceberg_tables
-            UNION SELECT h.new FROM mere_changes h JOIN mere_commits c ON c.seq = h.seq
-                WHERE h.space = 'relation' AND c.expired = 0
-            UNION SELECT h.old FROM mere_changes h JOIN mere_commits c ON c.seq = h.seq
-                WHERE h.space = 'relation' AND c.expired = 0"""
+    def pointers(self, *, without: Collection[str] = (), expired: Collection[int] = ()) -> set[str]:
+        """Every metadata file that a ref needs, or a commit that was not expired.
+
+        `without`, `expired`: as if these refs had been deleted and these commits expired already.
+        """
         with self._read() as tx:
-            return {pointer for (pointer,) in tx.rows(query) if pointer is not None}
+            return _pointers(tx, frozenset(without), frozenset(expired))
 
     def expire(self, seqs: Collection[int]) -> None:
+        """A commit at which a ref stands is passed over: the ref may have been made since the caller looked."""
         with self._write() as tx:
-            tx.run_many("UPDATE mere_commits SET expired = 1 WHERE seq = ?", [(seq,) for seq in seqs])
+            tx.run_many(
+                "UPDATE mere_commits SET expired = 1 WHERE seq = ? AND seq NOT IN (SELECT head FROM mere_refs)",
+                [(seq,) for seq in seqs],
+            )
 
     def doomed(self) -> dict[str, datetime]:
         with self._read() as tx:
@@ -214,25 +225,58 @@ class SqlStore(ABC):
             )
 
     def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None:
-        """All that points to a metadata file now points to its rewritten copy, in one transaction."""
-        pairs = [(new, old) for old, new in moved.items()]
+        """All that names a location in `moved`, pointer or property, names its new one, in one transaction."""
         with self._write() as tx:
-            for table, column in (
-                ("iceberg_tables", "metadata_location"),
-                ("iceberg_tables", "previous_metadata_location"),
-                ("mere_changes", "old"),
-                ("mere_changes", "new"),
-            ):
-                tx.run_many(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", pairs)
+            _repoint(tx, moved)
+            faults.point("repoint.moved")
             tx.run("DELETE FROM mere_doomed")
             tx.run_many("UPDATE mere_meta SET value = ? WHERE key = ?", [(root, "root"), (lake_id, "lake_id")])
+        faults.point("repoint.durable")
         self._settle()
+        self.root, self.lake_id = root, lake_id
 
 
 def _leases(tx: Tx) -> list[Lease]:
     return [
-        Lease(target, TableName(namespace, name), holder, rows.time(expires))
-        for target, namespace, name, holder, expires in tx.rows(
-            "SELECT target, namespace, name, holder, expires_at FROM mere_leases ORDER BY target, namespace, name"
+        Lease(target, TableName(namespace, name), holder, rows.time(expires), rows.time(acquired))
+        for target, namespace, name, holder, expires, acquired in tx.rows(
+            "SELECT target, namespace, name, holder, expires_at, acquired_at FROM mere_leases"
+            " ORDER BY target, namespace, name"
         )
     ]
+
+
+def _pointers(tx: Tx, without: frozenset[str], expired: frozenset[int]) -> set[str]:
+    rows_of_refs = tx.rows("SELECT catalog_name, metadata_location FROM iceberg_tables")
+    found = {location for name, location in rows_of_refs if name not in without}
+    parents: dict[int, int | None] = {
+        seq: parent
+        for seq, parent in tx.rows("SELECT seq, parent FROM mere_commits WHERE expired = 0")
+        if seq not in expired
+    }
+    changes = tx.rows("SELECT seq, old, new FROM mere_changes WHERE space = 'relation'")
+    found.update(entry for seq, *entries in changes if seq in parents for entry in entries)
+    # What stands at a commit stands at the next one too, unless the next one's change names it as the old. So the
+    # changes of all kept commits, and all that stands where they end, are all that is needed to read any of them;
+    # the change that once set a pointer may belong to a commit that has expired.
+    heads = {head for name, head in tx.rows("SELECT name, head FROM mere_refs") if name not in without}
+    for tip in parents.keys() - set(parents.values()) - heads:
+        found.update(entry.value for key, entry in rows.entries_at(tx, tip).items() if key.space is Space.RELATION)
+    return {location for location in found if location is not None}
+
+
+def _repoint(tx: Tx, moved: Mapping[str, str]) -> None:
+    tx.run("CREATE TEMPORARY TABLE mere_moved (old TEXT PRIMARY KEY, new TEXT NOT NULL)")
+    tx.run_many("INSERT INTO mere_moved (old, new) VALUES (?, ?)", list(moved.items()))
+    for table, column in (
+        ("iceberg_tables", "metadata_location"),
+        ("iceberg_tables", "previous_metadata_location"),
+        ("iceberg_namespace_properties", "property_value"),
+        ("mere_changes", "old"),
+        ("mere_changes", "new"),
+    ):
+        tx.run(
+            f"UPDATE {table} SET {column} = (SELECT m.new FROM mere_moved m WHERE m.old = {table}.{column})"
+            f" WHERE {column} IN (SELECT old FROM mere_moved)"
+        )
+    tx.run("DROP TABLE mere_moved")

@@ -1,0 +1,156 @@
+"""Avro files, in which Iceberg keeps its manifests: read in part, or rewritten whole.
+
+Logical types are not interpreted. A partition's date may lie beyond Python's calendar, and a value that was
+interpreted need not come back the same: so fastavro is shown the schema without them, and a rewritten file gets the
+header of its original, schema and Iceberg's own keys included, byte for byte.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+Record = dict[str, Any]
+Header = dict[str, bytes]
+
+_MAGIC = b"Obj\x01"
+_SYNC = 16
+# What fastavro raises, beside its own errors, on content that is not what its header says.
+_BROKEN = (ValueError, EOFError, LookupError, TypeError, OverflowError, zlib.error)
+
+
+class NotAvro(Exception):
+    """The content cannot be read. Its reader knows the file's name and says what that means."""
+
+
+def records(content: bytes, *fields: str) -> Iterator[Record]:
+    """The records, of which only these fields are decoded: `status`, `data_file.file_path` …"""
+    header, sync, body = _split(content)
+    schema = _plain(_schema(header))
+    yield from _decode(_join(_with_schema(header, schema), sync, body), _part(schema, fields))
+
+
+def rewrite(content: bytes, change: Callable[[Record], Record]) -> bytes:
+    """The same file with every record changed."""
+    import fastavro
+
+    header, sync, body = _split(content)
+    schema = _plain(_schema(header))
+    changed = [change(record) for record in _decode(_join(_with_schema(header, schema), sync, body))]
+    out = io.BytesIO()
+    fastavro.writer(out, schema, changed, codec=header.get("avro.codec", b"null").decode())
+    _, sync, body = _split(out.getvalue())
+    return _join(header, sync, body)
+
+
+def _decode(content: bytes, part: Record | None = None) -> Iterator[Record]:
+    import fastavro
+    from fastavro.schema import SchemaParseException
+
+    try:
+        for record in fastavro.reader(io.BytesIO(content), reader_schema=part):
+            if not isinstance(record, dict):
+                raise NotAvro("its records have no fields")
+            yield record
+    except (*_BROKEN, SchemaParseException) as error:
+        raise NotAvro(str(error) or type(error).__name__) from error
+
+
+def _part(schema: Record, fields: Collection[str]) -> Record:
+    wanted: dict[str, set[str]] = {}
+    for path in fields:
+        name, _, below = path.partition(".")
+        wanted.setdefault(name, set()).update([below] if below else [])
+    found = []
+    for field in schema["fields"]:
+        if field["name"] in wanted:
+            inner = wanted[field["name"]]
+            found.append({**field, "type": _part(field["type"], inner)} if inner else field)
+    return {**schema, "fields": found}
+
+
+def _plain(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if isinstance(schema, dict):
+        return {name: _plain(value) for name, value in schema.items() if name != "logicalType"}
+    return schema
+
+
+def _schema(header: Header) -> Record:
+    try:
+        schema = json.loads(header["avro.schema"])
+    except (KeyError, ValueError) as error:
+        raise NotAvro("it has no schema") from error
+    if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
+        raise NotAvro("its records have no fields")
+    return schema
+
+
+def _with_schema(header: Header, schema: Record) -> Header:
+    return {**header, "avro.schema": json.dumps(schema).encode()}
+
+
+# The container: a magic word, a map of bytes, a marker that ends every block.
+
+
+def _split(content: bytes) -> tuple[Header, bytes, bytes]:
+    source = io.BytesIO(content)
+    if source.read(len(_MAGIC)) != _MAGIC:
+        raise NotAvro("it is not an Avro file")
+    header: Header = {}
+    try:
+        while count := _read_long(source):
+            if count < 0:  # then the size of the block follows, for those who want to skip it
+                count = -count
+                _read_long(source)
+            for _ in range(count):
+                name = _read_bytes(source).decode()
+                header[name] = _read_bytes(source)
+    except (ValueError, EOFError) as error:
+        raise NotAvro("its header is broken") from error
+    sync = source.read(_SYNC)
+    if len(sync) != _SYNC:
+        raise NotAvro("its header is broken")
+    return header, sync, source.read()
+
+
+def _join(header: Mapping[str, bytes], sync: bytes, body: bytes) -> bytes:
+    parts = [_MAGIC, _long(len(header))]
+    for name, value in header.items():
+        key = name.encode()
+        parts += [_long(len(key)), key, _long(len(value)), value]
+    return b"".join([*parts, _long(0), sync, body])
+
+
+def _read_bytes(source: io.BytesIO) -> bytes:
+    size = _read_long(source)
+    content = source.read(max(size, 0))
+    if len(content) != size:
+        raise EOFError
+    return content
+
+
+def _read_long(source: io.BytesIO) -> int:
+    value = shift = 0
+    while True:
+        (byte,) = source.read(1) or [None]
+        if byte is None:
+            raise EOFError
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1)
+        shift += 7
+
+
+def _long(value: int) -> bytes:
+    value = value * 2  # zig-zag; the numbers of a header are never negative
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mere.errors import InvalidName
+from mere.names import AsOf, Back, RefExpression, TableName, check_new_ref, near
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "steps"),
+    [
+        ("main", "main", ()),
+        ("main~3", "main", (Back(3),)),
+        ("main~", "main", (Back(1),)),
+        ("3fa9c1d2", "3fa9c1d2", ()),
+        ("dev-2~1~2", "dev-2", (Back(1), Back(2))),
+        ("main@2h", "main", (AsOf(NOW - timedelta(hours=2)),)),
+        ("main@90s", "main", (AsOf(NOW - timedelta(seconds=90)),)),
+        ("main@1w", "main", (AsOf(NOW - timedelta(weeks=1)),)),
+        ("main@2026-11-14", "main", (AsOf(datetime(2026, 11, 14, tzinfo=UTC)),)),
+        ("main@2026-11-15T09:00", "main", (AsOf(datetime(2026, 11, 15, 9, tzinfo=UTC)),)),
+        ("main@2026-11-15T09:00+02:00", "main", (AsOf(datetime(2026, 11, 15, 7, tzinfo=UTC)),)),
+        ("main@2026-11-15T09:00:00Z~1", "main", (AsOf(datetime(2026, 11, 15, 9, tzinfo=UTC)), Back(1))),
+    ],
+)
+def test_a_ref_is_a_name_and_steps_into_its_history(text: str, base: str, steps: tuple[Back | AsOf, ...]) -> None:
+    parsed = RefExpression.parse(text, NOW)
+    assert (parsed.base, parsed.steps) == (base, steps)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "~1", "@2h", "Main", "main~x", "main~-1", "main@", "main@soon", "a b", "main@9999999999w", "ab", "a.b"]
+)
+def test_anything_else_is_refused_with_the_rule(text: str) -> None:
+    if text == "ab":  # too short for a commit, but a fine name to look for
+        assert RefExpression.parse(text).base == "ab"
+        return
+    with pytest.raises(InvalidName) as caught:
+        RefExpression.parse(text, NOW)
+    assert "~N" in str(caught.value.remedy)
+
+
+@given(st.text())
+def test_no_text_crashes_the_parser(text: str) -> None:
+    try:
+        RefExpression.parse(text, NOW)
+    except InvalidName as error:
+        assert text in error.message or repr(text) in error.message
+
+
+@given(st.from_regex(r"[a-z][a-z0-9_-]{0,20}", fullmatch=True))
+def test_a_new_name_never_looks_like_a_commit_or_an_expression(name: str) -> None:
+    try:
+        check_new_ref(name)
+    except InvalidName:
+        return
+    parsed = RefExpression.parse(name)
+    assert (parsed.base, parsed.steps, parsed.may_be_commit) == (name, (), False)
+
+
+def test_a_table_has_a_schema_and_a_name() -> None:
+    assert TableName.parse("gold.orders") == TableName("gold", "orders")
+    assert str(TableName.parse("a.b.c")) == "a.b.c"
+    for wrong in ("orders", ".orders", "gold.", "", "a..b"):
+        with pytest.raises(InvalidName):
+            TableName.parse(wrong)
+
+
+def test_near_matches_make_a_sentence() -> None:
+    assert near("mian", ["main", "dev"]) == " Did you mean main?"
+    assert near("zzz", ["main"]) == ""
