@@ -17,7 +17,7 @@ _REF_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _HEX = re.compile(r"[0-9a-f]+")
 _COMMIT_PREFIX = re.compile(r"[0-9a-f]{4,16}")
 _RESERVED = frozenset({"system", "spark_catalog"})
-_AGO = re.compile(r"(\d+)\s*([smhdw])")
+_AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 REF_RULE = (
@@ -101,12 +101,21 @@ def _step(text: str, part: str, now: datetime) -> Back | AsOf:
             return Back(int(rest or 1))
         raise InvalidName(f"{text!r} is not a ref: {part!r} should be ~ and a number.", remedy=EXPRESSION_RULE)
     try:
-        if ago := _AGO.fullmatch(rest):
-            return AsOf(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
+        if (age := parse_age(rest)) is not None:
+            return AsOf(now - age)
         instant = datetime.fromisoformat(rest)
         return AsOf((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
     except (ValueError, OverflowError) as error:
         raise InvalidName(f"{text!r} is not a ref: {rest!r} is not a time.", remedy=EXPRESSION_RULE) from error
+
+
+def parse_age(text: str) -> timedelta | None:
+    """`90s`, `2h`, `7d` as a duration; None if it is not written like one."""
+    found = _AGE.fullmatch(text)
+    try:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else None
+    except OverflowError:
+        return None
 
 
 def near(word: str, known: Iterable[str]) -> str:

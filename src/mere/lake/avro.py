@@ -2,7 +2,7 @@
 
 Logical types are not interpreted. A partition's date may lie beyond Python's calendar, and a value that was
 interpreted need not come back the same: so fastavro is shown the schema without them, and a rewritten file gets the
-header of its original, schema and Iceberg's own keys included, byte for byte.
+schema and Iceberg's own keys from the header of its original, byte for byte.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ Header = dict[str, bytes]
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
+_CODEC = "avro.codec"
 # What fastavro raises, beside its own errors, on content that is not what its header says.
 _BROKEN = (ValueError, EOFError, LookupError, TypeError, OverflowError, zlib.error)
 
@@ -28,7 +29,7 @@ class NotAvro(Exception):
 
 def records(content: bytes, *fields: str) -> Iterator[Record]:
     """The records, of which only these fields are decoded: `status`, `data_file.file_path` …"""
-    header, sync, body = _split(content)
+    header, sync, body = _unpacked(*_split(content))
     schema = _plain(_schema(header))
     yield from _decode(_join(_with_schema(header, schema), sync, body), _part(schema, fields))
 
@@ -37,13 +38,13 @@ def rewrite(content: bytes, change: Callable[[Record], Record]) -> bytes:
     """The same file with every record changed."""
     import fastavro
 
-    header, sync, body = _split(content)
+    header, sync, body = _unpacked(*_split(content))
     schema = _plain(_schema(header))
     changed = [change(record) for record in _decode(_join(_with_schema(header, schema), sync, body))]
     out = io.BytesIO()
-    fastavro.writer(out, schema, changed, codec=header.get("avro.codec", b"null").decode())
+    fastavro.writer(out, schema, changed, codec="deflate")
     _, sync, body = _split(out.getvalue())
-    return _join(header, sync, body)
+    return _join({**header, _CODEC: b"deflate"}, sync, body)
 
 
 def _decode(content: bytes, part: Record | None = None) -> Iterator[Record]:
@@ -124,6 +125,49 @@ def _join(header: Mapping[str, bytes], sync: bytes, body: bytes) -> bytes:
         key = name.encode()
         parts += [_long(len(key)), key, _long(len(value)), value]
     return b"".join([*parts, _long(0), sync, body])
+
+
+def _unpacked(header: Header, sync: bytes, body: bytes) -> tuple[Header, bytes, bytes]:
+    """The same without compression, if it is of a kind for which fastavro needs packages that mere does not."""
+    codec = header.get(_CODEC, b"null").decode()
+    if codec not in _UNPACK:
+        return header, sync, body
+    source, blocks = io.BytesIO(body), []
+    try:
+        while source.tell() < len(body):
+            count, block = _read_long(source), _UNPACK[codec](_read_bytes(source))
+            if source.read(_SYNC) != sync:
+                raise EOFError
+            blocks.append(b"".join([_long(count), _long(len(block)), block, sync]))
+    except (ValueError, EOFError, OSError) as error:
+        raise NotAvro(f"it is not compressed by {codec}, or it was cut") from error
+    return {**header, _CODEC: b"null"}, sync, b"".join(blocks)
+
+
+def _zstandard(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    content: bytes = pa.CompressedInputStream(pa.BufferReader(block), "zstd").read()
+    return content
+
+
+def _snappy(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    # Snappy starts with the size of the content as a plain number; Avro ends the block with a checksum of 4 bytes.
+    size = shift = 0
+    for byte in block:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    content: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
+    if zlib.crc32(content) != int.from_bytes(block[-4:]):
+        raise ValueError("wrong checksum")
+    return content
+
+
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {"zstandard": _zstandard, "snappy": _snappy}
 
 
 def _read_bytes(source: io.BytesIO) -> bytes:

@@ -1,16 +1,12 @@
-"""A ref as a catalog of other engines: the properties by which Spark and PyIceberg reach it."""
+"""A ref as a catalog of Spark: the properties by which it is reached."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mere.lake.guards import PROPERTIES
-
-if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog
 
 
 @dataclass(frozen=True)
@@ -35,15 +31,4 @@ def spark_catalog(name: str, database: Path, warehouse: str) -> SparkCatalog:
             "unique-table-location": "true",
             **{f"table-override.{name}": value for name, value in PROPERTIES.items()},
         },
-    )
-
-
-def pyiceberg_catalog(name: str, database: Path, warehouse: str) -> SqlCatalog:
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    return SqlCatalog(
-        name,
-        uri=f"sqlite:///{database}?timeout=30",
-        warehouse=warehouse,
-        init_catalog_tables="false",
     )

@@ -18,14 +18,17 @@ from mere.lake.metadata import MetadataReader
 from mere.lake.port import Store
 from mere.lake.publish import Publication, Request, publish
 from mere.lake.refs import Ref, RefKind
+from mere.lake.relocate import Progress, Relocation, relocate
 from mere.lake.resolve import Resolved, resolve
 from mere.lake.sqlite import SqliteStore
 from mere.lake.storage import LocalStorage
+from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep, sweep
 from mere.lake.tableset import TableSet
 from mere.names import ALIAS_PREFIX, RUN_PREFIX, TableName, check_new_ref, near
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog
+    from mere.lake.query import Result
+    from mere.lake.refcatalog import RefCatalog
 
 MAIN = "main"
 DATABASE = "catalog.db"
@@ -40,6 +43,7 @@ class Lake:
         self.store = store
         self.storage = LocalStorage()
         self.reader = MetadataReader(self.storage)
+        self._catalogs: dict[str, RefCatalog] = {}
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Self:
@@ -64,6 +68,8 @@ class Lake:
         return cls(root, store)
 
     def close(self) -> None:
+        while self._catalogs:
+            self._catalogs.popitem()[1].close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -147,6 +153,12 @@ class Lake:
         name = TableName.parse(table) if table else None
         return history.log(self.store, self.reader, self.resolve(ref).commit, name)
 
+    def sql(self, query: str, at: str = MAIN) -> Result:
+        """The rows of a query over one commit of a ref, by DuckDB."""
+        from mere.lake.query import query as run
+
+        return run(self, query, at)
+
     # commits
 
     def publish(
@@ -211,6 +223,24 @@ class Lake:
     ) -> AbstractContextManager[None]:
         return leases.hold(self.store, on, tables, holder, wait)
 
+    # files
+
+    def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        grace: timedelta = GRACE,
+        keep: timedelta | None = None,
+        keep_runs: timedelta = KEEP_RUNS,
+    ) -> Sweep:
+        """Delete the files that nothing reaches, and the branches of dead runs. See `sweep`."""
+        return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
+
+    @staticmethod
+    def relocate(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Relocation:
+        """Mend the paths in a lake whose folder was moved or copied."""
+        return relocate(path, progress=progress)
+
     # engines
 
     def catalog_name(self, ref: str) -> str:
@@ -226,9 +256,14 @@ class Lake:
     def spark_catalog(self, ref: str = MAIN) -> catalogs.SparkCatalog:
         return catalogs.spark_catalog(self.catalog_name(ref), self.root / DATABASE, self.warehouse)
 
-    def pyiceberg(self, ref: str = MAIN) -> SqlCatalog:
-        """A PyIceberg catalog of the ref."""
-        return catalogs.pyiceberg_catalog(self.catalog_name(ref), self.root / DATABASE, self.warehouse)
+    def pyiceberg(self, ref: str = MAIN) -> RefCatalog:
+        """A PyIceberg catalog of the ref; it is closed with the lake."""
+        from mere.lake.refcatalog import RefCatalog
+
+        name = self.catalog_name(ref)
+        if name not in self._catalogs:
+            self._catalogs[name] = RefCatalog(name, self.root / DATABASE, self.warehouse)
+        return self._catalogs[name]
 
 
 def default_author() -> str:

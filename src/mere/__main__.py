@@ -1,0 +1,3 @@
+from mere.cli import main
+
+main()

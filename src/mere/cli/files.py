@@ -1,0 +1,99 @@
+"""mere gc, mere relocate."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from mere.cli.output import counted, example, json_option, lake_path, open_lake, print_json, progress, say, size
+from mere.lake.lake import Lake
+from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep
+from mere.names import parse_age
+
+
+class _Age(click.ParamType[timedelta]):
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        age = parse_age(str(value))
+        if age is None:
+            self.fail(f"{value!r} is not an age such as 90s, 30m, 24h, 7d or 2w", param, ctx)
+        return age
+
+
+@click.command(epilog=example("mere gc --dry-run", "mere gc --keep 90d"))
+@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@click.option("--grace", type=_Age(), default=GRACE, metavar="AGE", help="How long a file must be unreachable. [24h]")
+@click.option("--keep", type=_Age(), metavar="AGE", help="Give up commits older than this. [all are kept]")
+@click.option("--keep-runs", type=_Age(), default=KEEP_RUNS, metavar="AGE", help="How long dead runs stay. [7d]")
+@json_option
+@click.pass_context
+def gc(
+    ctx: click.Context, dry_run: bool, grace: timedelta, keep: timedelta | None, keep_runs: timedelta, as_json: bool
+) -> None:
+    """Delete the files that no branch, tag, commit or run can reach, in two phases, and the branches of dead runs.
+
+    A file that is found unreachable is doomed; the first gc after the grace time deletes it, if it still is. An AGE is
+    a number with s, m, h, d or w.
+    """
+    swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
+    if as_json:
+        print_json(_sweep_json(swept))
+    else:
+        _print_sweep(swept)
+
+
+def _sweep_json(swept: Sweep) -> dict[str, object]:
+    return {
+        "dry_run": swept.dry_run,
+        "runs": [ref.name for ref in swept.runs],
+        "aliases": [ref.name for ref in swept.aliases],
+        "commits": [commit.id for commit in swept.commits],
+        "doomed": [{"location": file.location, "bytes": file.size} for file in swept.doomed],
+        "deleted": [{"location": file.location, "bytes": file.size} for file in swept.deleted],
+        "kept": {str(reason): count for reason, count in swept.kept.items()},
+    }
+
+
+def _print_sweep(swept: Sweep) -> None:
+    will = "would be " if swept.dry_run else ""
+    lines = [
+        (len(swept.runs), f"{counted(len(swept.runs), 'dead run')} {will}deleted"),
+        (len(swept.aliases), f"{counted(len(swept.aliases), 'old alias')} {will}deleted"),
+        (len(swept.commits), f"{counted(len(swept.commits), 'commit')} {will}given up"),
+        (len(swept.deleted), f"{counted(len(swept.deleted), 'file')} {will}deleted, {size(swept.bytes_deleted)}"),
+        (len(swept.doomed), f"{counted(len(swept.doomed), 'file')} {will}doomed, {size(swept.bytes_doomed)}"),
+    ]
+    shown = [line for count, line in lines if count]
+    for line in shown or ["nothing to sweep"]:
+        say(line)
+    for reason, count in swept.kept.items():
+        say(f"{counted(count, 'file')} kept: {reason}")
+
+
+@click.command(epilog=example("mv shop /data/shop && mere relocate /data/shop/lake"))
+@click.argument("path", required=False, metavar="[LAKE]")
+@json_option
+@click.pass_context
+def relocate(ctx: click.Context, path: str | None, as_json: bool) -> None:
+    """Mend the paths in a lake whose folder was moved or copied. Default: the lake of mere.yaml.
+
+    Data files are not touched. A copy becomes a lake of its own, independent of its original.
+    """
+    with progress("mending metadata", as_json) as advance:
+        done = Lake.relocate(Path(path) if path else lake_path(ctx), progress=advance)
+    if as_json:
+        print_json(vars(done) | {"moved": done.moved})
+    elif done.moved:
+        say(
+            f"{done.root} was at {done.old_root}: {counted(done.pointers, 'pointer')} mended,"
+            f" {counted(done.files, 'file')} rewritten ({size(done.size)})"
+        )
+        if done.copied:
+            say(f"the original is still there, so this copy is a lake of its own now ({done.lake_id[:10]})")
+    else:
+        say(f"nothing to do: {done.root} is where it was made")

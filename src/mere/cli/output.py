@@ -1,0 +1,176 @@
+"""What every command shares: finding the lake, `--json`, examples in the help, and how results and errors look."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mere import config
+from mere.errors import LakeNotFound, MereError
+from mere.lake.commits import Change, Commit, Kind, Space
+from mere.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    right: bool = False
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(command)
+
+
+def example(*lines: str) -> str:
+    """An epilog that click prints as it stands."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def lake_path(ctx: click.Context) -> Path:
+    options = ctx.find_root().obj
+    if options["lake"]:
+        return Path(options["lake"])
+    project = config.find_project(Path.cwd())
+    if project is None:
+        raise LakeNotFound(
+            "There is no mere.yaml here or in a folder above, so there is no lake to work on.",
+            remedy="Make one with: mere init DIR. Or name a lake: mere --lake PATH …",
+        )
+    return config.load(project, options["profile"]).lake
+
+
+def open_lake(ctx: click.Context) -> Lake:
+    lake = Lake.open(lake_path(ctx))
+    ctx.call_on_close(lake.close)
+    return lake
+
+
+def print_json(data: object) -> None:
+    click.echo(json.dumps(data, indent=2, default=str))
+
+
+def console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column.name, justify="right" if column.right else "left", no_wrap=True, overflow="ignore")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    out = console()
+    if not out.is_terminal:
+        out.width = 10_000  # a pipe has no edge to cut at
+    out.print(table)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """One line for people."""
+    if sys.stdout.isatty():
+        console().print(text, style=style, markup=False)
+    else:
+        click.echo(text)
+
+
+@contextmanager
+def progress(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for people; nothing where nobody is watching."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def fail(error: MereError) -> None:
+    click.secho("error: ", fg="red", err=True, nl=False)
+    click.echo(error.message, err=True)
+    if error.remedy:
+        click.echo(error.remedy, err=True)
+
+
+def moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%SZ}"
+
+
+def size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def change_line(change: Change) -> str:
+    """`changed gold.orders  +5 −1 rows, +1 files`"""
+    if change.key.space is Space.PROPERTY or change.stats is None or _kind(change) is Kind.VIEW:
+        return f"{change.verb} {'view ' if _kind(change) is Kind.VIEW else ''}{change.key}"
+    stats = change.stats
+    parts = [
+        " ".join(f"{sign}{count:,}" for sign, count in (("+", added), ("-", removed)) if count) + f" {noun}"
+        for added, removed, noun in (
+            (stats.rows_added, stats.rows_removed, "rows"),
+            (stats.files_added, stats.files_removed, "files"),
+        )
+        if added or removed
+    ]
+    return f"{change.verb} {change.key}" + (f"  {', '.join(parts)}" if parts else "")
+
+
+def _kind(change: Change) -> Kind:
+    entry = change.new or change.old
+    return entry.kind if entry else Kind.TABLE
+
+
+def commit_json(commit: Commit) -> dict[str, Any]:
+    return {
+        "id": commit.id,
+        "kind": commit.kind,
+        "at": commit.at.isoformat(timespec="milliseconds"),
+        "author": commit.author,
+        "message": commit.message,
+        "run": commit.run,
+        "source": commit.source,
+        "expired": commit.expired,
+        "changes": [change_json(change) for change in commit.changes],
+    }
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    return {
+        "space": change.key.space,
+        "namespace": change.key.namespace,
+        "name": change.key.name,
+        "kind": _kind(change),
+        "verb": change.verb,
+        "old": change.old.value if change.old else None,
+        "new": change.new.value if change.new else None,
+        **(vars(change.stats) if change.stats else {}),
+    }

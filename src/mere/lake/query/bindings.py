@@ -1,0 +1,190 @@
+"""The tables and views that a query names, put into DuckDB: a ref is a database there, and never moves."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mere.errors import MereError, QueryError
+from mere.lake.query import errors, scans, views
+from mere.lake.query.columns import columns, current_schema, literal, quoted
+from mere.lake.query.statements import Name, Statement
+from mere.lake.storage import Storage
+from mere.lake.tableset import TableSet
+from mere.names import TableName
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# Iceberg's manifests are Avro files: its extension does not load before that of Avro.
+_EXTENSIONS = ("avro", "iceberg")
+
+
+class Bindings:
+    """Binds what is asked for and nothing else: a lake may have thousands of tables."""
+
+    def __init__(self, connection: DuckDBPyConnection, sets: Mapping[str, TableSet], at: str, storage: Storage) -> None:
+        self.at = at
+        self._connection = connection
+        self._storage = storage
+        self._refs = {ref: _Ref(tables) for ref, tables in sets.items()}
+        self._bound: dict[tuple[str, str, str], TableName] = {}
+        self._path: list[TableName] = []  # the view being bound, and the views that led to it
+        self._loaded = False
+        for ref in sets:
+            connection.execute(f"ATTACH ':memory:' AS {quoted(database(ref))}")
+        connection.execute(f"USE {quoted(database(at))}")
+        connection.execute("DETACH memory")
+
+    @property
+    def refs(self) -> Sequence[str]:
+        return list(self._refs)
+
+    def tables(self, ref: str) -> TableSet:
+        return self._refs[ref].tables
+
+    def locations(self) -> dict[str, str]:
+        """The folder of every bound table, and the table's name."""
+        bound = [(ref, table) for (ref, *_), table in self._bound.items()]
+        return {self.tables(ref).metadata(table).raw["location"]: str(table) for ref, table in bound}
+
+    def bind_names(self, statement: Statement) -> list[tuple[int, int, str]]:
+        """Bind every table that the statement may mean; give back what has to be written otherwise for DuckDB."""
+        edits = []
+        for name in statement.names:
+            if (meaning := self._meaning(name)) is None:
+                continue
+            ref, table, first, last = meaning
+            self.bind(ref, table)
+            # Two parts are found in the current database as they stand.
+            if last - first > 1 or first > 0:
+                edits.append((name.spans[0][0], name.spans[last][1], full_name(ref, table)))
+        return edits
+
+    def _meaning(self, name: Name) -> tuple[str, TableName, int, int] | None:
+        """The first part is a ref if the rest is a table there. The longest name wins; what follows is a column."""
+        for ref, first in ((self._ref(name.parts[0]), 1), (self.at, 0)):
+            for last in range(len(name.parts) - 1, first, -1):
+                table = self._refs[ref].find(name.parts[first : last + 1]) if ref else None
+                if ref and table:
+                    return ref, table, first, last
+        return None
+
+    def _ref(self, text: str) -> str | None:
+        return next((ref for ref in self._refs if ref.lower() == text.lower()), None)
+
+    def bind(self, ref: str, table: TableName) -> None:
+        key = (ref, table.namespace.lower(), table.name.lower())
+        known = self._bound.get(key)
+        if known == table:
+            return
+        if known is not None:
+            raise QueryError(
+                f"{known} and {table} differ only in case, which DuckDB does not tell apart.",
+                remedy="Read them in two queries.",
+            )
+        if table in self._path:
+            around = " → ".join(map(str, [*self._path[self._path.index(table) :], table]))
+            raise QueryError(f"View {table} is defined by itself: {around}.")
+        tables = self.tables(ref)
+        sql = self._view(ref, table) if tables.is_view(table) else self._table(tables, table)
+        with errors.unbound(str(table), tables.is_view(table)):
+            self._create(ref, table, f"VIEW {full_name(ref, table)} AS {sql}")
+        self._bound[key] = table
+
+    def _table(self, tables: TableSet, table: TableName) -> str:
+        self._load_extensions()
+        metadata = tables.metadata(table)
+        return f"FROM {scans.scan(self._connection, str(table), metadata, self._storage)}"
+
+    def _view(self, ref: str, view: TableName) -> str:
+        self._path.append(view)
+        try:
+            metadata = self.tables(ref).metadata(view)
+            translation = views.translate(str(view), metadata, database(ref), self._refs[ref].find)
+            for table in translation.tables:
+                self.bind(ref, table)
+        finally:
+            self._path.pop()
+        return translation.sql
+
+    def _create(self, ref: str, table: TableName, what: str) -> None:
+        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(database(ref))}.{quoted(table.namespace)}")
+        self._connection.execute(f"CREATE {what}")
+
+    def list_tables(self) -> None:
+        """Make every other table of the current ref visible, with its columns and without its rows."""
+        tables = self.tables(self.at)
+        for table in tables:
+            key = (self.at, table.namespace.lower(), table.name.lower())
+            if key in self._bound:
+                continue
+            metadata = tables.metadata(table)
+            schema = metadata.raw["schemas"][-1] if tables.is_view(table) else current_schema(metadata)
+            found = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
+            kind = "VIEW" if tables.is_view(table) else "TABLE"
+            self._create(self.at, table, f"{kind} {full_name(self.at, table)} AS SELECT {found or 'NULL'} LIMIT 0")
+            self._bound[key] = table
+
+    def show_tables(self) -> str:
+        """The query that answers SHOW TABLES: DuckDB would show those of one schema."""
+        tables = self.tables(self.at)
+        rows = [(table.namespace, table.name, tables.entry(table).kind.value) for table in tables]
+        values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows or [("", "", "")])
+        return f"SELECT * FROM (VALUES {values}) AS t(schema, name, kind) WHERE name <> ''"
+
+    def _load_extensions(self) -> None:
+        if not self._loaded:
+            for name in _EXTENSIONS:
+                self._connection.execute(f"LOAD {literal(str(_extension(name)))}")
+            self._loaded = True
+
+
+class _Ref:
+    """The tables of one ref, found as SQL finds them: exactly, or else without regard to case."""
+
+    def __init__(self, tables: TableSet) -> None:
+        self.tables = tables
+
+    @cached_property
+    def _folded(self) -> dict[tuple[str, str], list[TableName]]:
+        folded: dict[tuple[str, str], list[TableName]] = {}
+        for table in self.tables:
+            folded.setdefault((table.namespace.lower(), table.name.lower()), []).append(table)
+        return folded
+
+    def find(self, parts: Sequence[str]) -> TableName | None:
+        table = TableName(".".join(parts[:-1]), parts[-1])
+        if table in self.tables:
+            return table
+        found = self._folded.get((table.namespace.lower(), table.name.lower()), [])
+        if len(found) > 1:
+            raise QueryError(f"{table} may be {' or '.join(map(str, found))}, which differ only in case.")
+        return found[0] if found else None
+
+
+def database(ref: str) -> str:
+    """A ref's name in DuckDB. The mark keeps it apart from schemas, and from `main`, which DuckDB has for itself."""
+    return f"@{ref}"
+
+
+def full_name(ref: str, table: TableName) -> str:
+    return f"{quoted(database(ref))}.{quoted(table.namespace)}.{quoted(table.name)}"
+
+
+def _extension(name: str) -> Path:
+    """Extensions come as packages with the right version of DuckDB: nothing is ever fetched while a query runs."""
+    import duckdb
+
+    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        path = Path(folder, "extensions", f"v{duckdb.__version__}", f"{name}.duckdb_extension")
+        if path.is_file():
+            return path
+    raise MereError(
+        f"DuckDB's extension {name} for version {duckdb.__version__} is not installed.",
+        remedy=f"Install it: pip install duckdb-extension-{name}=={duckdb.__version__}",
+    )

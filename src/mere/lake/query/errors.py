@@ -1,0 +1,110 @@
+"""DuckDB's errors as sentences about the lake."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mere.errors import MereError, MetadataMissing, QueryError
+from mere.lake.query import scans, views
+
+if TYPE_CHECKING:
+    import duckdb
+
+_NO_SCHEMA = re.compile(r'Table with name "(.+)" does not exist because schema "')
+_NO_CATALOG = re.compile(r'Catalog "(.+)" does not exist')
+_NO_FILE = ("No such file", "No files found")
+_WIDTH = 100  # of an excerpt
+
+
+@dataclass(frozen=True)
+class Details:
+    """What DuckDB says of an error, by its setting errors_as_json."""
+
+    kind: str
+    message: str
+    position: int | None
+    missing: str | None  # the table, as it was written, that does not exist
+    missing_catalog: str | None
+
+
+def details(error: duckdb.Error) -> Details:
+    text = str(error)
+    try:
+        found: Mapping[str, str] = json.loads(text[text.index("{") :])
+    except ValueError:
+        found = {"exception_message": text}
+    message = found.get("exception_message", text)
+    position = found.get("position")
+    missing = found.get("name") if found.get("type") == "Table" else None
+    if schema := _NO_SCHEMA.search(message):
+        missing = schema[1]
+    catalog = _NO_CATALOG.search(message)
+    return Details(
+        kind=found.get("exception_type", ""),
+        message=_one_sentence(message),
+        position=int(position) if position and position.isdigit() else None,
+        missing=missing,
+        missing_catalog=catalog[1] if catalog else None,
+    )
+
+
+def _one_sentence(message: str) -> str:
+    """Without stack traces, lists of overloads and advice about extensions."""
+    text = re.split(r"\n\n|\n\t|\nStack Trace", message.strip())[0]
+    text = " ".join(text.split()).replace("!", ".").removesuffix(".")
+    return f"{text}."
+
+
+def excerpt(sql: str, position: int) -> str:
+    """The line of the query at a position (in bytes), with a mark below it."""
+    before = sql.encode()[:position].decode(errors="ignore")
+    number, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1)
+    line = sql.split("\n")[number - 1]
+    cut = max(0, column - _WIDTH * 2 // 3)
+    shown = ("…" if cut else "") + line[cut : cut + _WIDTH] + ("…" if len(line) > cut + _WIDTH else "")
+    head = f"line {number}: "
+    return f"{head}{shown}\n{' ' * (len(head) + column - cut + bool(cut))}^"
+
+
+@contextmanager
+def unbound(table: str, is_view: bool) -> Iterator[None]:
+    """Around the binding of one table or view."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        found = details(error)
+        if is_view:
+            raise views.untranslatable(table, found.message) from error
+        raise of_file(found, {"": table}) or scans.unreadable(table, found.message.removesuffix(".")) from error
+
+
+def of_file(found: Details, folders: Mapping[str, str]) -> MereError | None:
+    """The error, if it is about a file of one of these tables: by folder, the table's name."""
+    for folder, table in folders.items():
+        at = re.search(re.escape(folder) + r"/[^'\"]+\.(?:parquet|avro|orc|puffin|json)\b", found.message)
+        if at and any(sign in found.message for sign in _NO_FILE):
+            return MetadataMissing(
+                f"{table} cannot be read: its file {at[0]} is gone.",
+                remedy="Put the file back from a backup, or go back to a commit that does not need it:"
+                " mere revert --to COMMIT",
+            )
+        if at:
+            return scans.damaged(table, f"its file {at[0]} is damaged. {found.message}")
+    return None
+
+
+def of_query(found: Details, sql: str, position: int | None) -> QueryError:
+    """Any other error. Only where the query was being understood is the position one in its own text."""
+    message = found.message
+    if found.kind == "Parser" and message.startswith("syntax error"):
+        message = message[0].upper() + message[1:]
+    if position is not None and found.kind in ("Parser", "Binder", "Catalog"):
+        message = f"{message}\n{excerpt(sql, position)}"
+    return QueryError(message)

@@ -1,0 +1,242 @@
+"""A query from its text to its rows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from mere.errors import InvalidName, MereError, QueryError, RefNotFound
+from mere.lake.commits import Commit
+from mere.lake.files import split_scheme
+from mere.lake.query import errors, statements
+from mere.lake.query.bindings import Bindings, database
+from mere.lake.query.statements import Statement
+from mere.lake.tableset import TableSet
+from mere.names import near
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+    from mere.lake.lake import Lake
+
+Edits = Sequence[tuple[int, int, str]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a query may use; None leaves it to DuckDB: four fifths of the memory, all cores."""
+
+    memory: str | None = None  # "2GB"
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str  # in DuckDB's words
+
+
+class Result:
+    """The rows of a query, computed as they are taken. It can be read once."""
+
+    def __init__(self, connection: DuckDBPyConnection, commit: Commit, explained: _Explained) -> None:
+        self.commit = commit  # of the ref at which names without a ref were read
+        self.columns = tuple(Column(each[0], str(each[1])) for each in connection.description or [])
+        self._connection = connection
+        self._explained = explained
+        # A stream that is still open when Python ends would bring it down.
+        self.close: Callable[[], object] = weakref.finalize(self, connection.close)
+
+    def rows(self, size: int = 2048) -> Iterator[tuple[Any, ...]]:
+        """The rows as Python values, fetched so many at a time."""
+        while True:
+            with self._explained():
+                rows = self._connection.fetchmany(size)
+            if not rows:
+                self.close()
+                return
+            yield from rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self.rows()
+
+    def fetch_batches(self, size: int = 65_536) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow batches of at most this many rows."""
+        with self._explained():
+            reader = self._connection.to_arrow_reader(size)
+        while True:
+            with self._explained():
+                batch = next(reader, None)
+            if batch is None:
+                self.close()
+                return
+            yield batch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def query(lake: Lake, sql: str, at: str = "main", limits: Limits | None = None) -> Result:
+    """Run one statement that reads. Names without a ref are read at `at`; all refs are read at one instant."""
+    connection = _connect(limits or Limits())
+    try:
+        return _run(lake, connection, sql, at)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Result:
+    explained = _Explained(lake, sql)
+    with explained():
+        statement = explained.statement = statements.read(connection, sql)
+        if statement.destination is not None:
+            _refuse_lake_folder(lake.root, statement.destination)
+        sets = lake.at_each({at: None, **dict.fromkeys(_refs(lake, statement))})
+        bindings = explained.bindings = Bindings(connection, sets, at, lake.storage)
+        if statement.shows_tables:
+            connection.execute(bindings.show_tables())
+        else:
+            explained.edits = bindings.bind_names(statement)
+            if statement.lists_tables:
+                bindings.list_tables()
+            connection.execute(_edited(sql, explained.edits))
+    return Result(connection, sets[at].commit, explained)
+
+
+def _connect(limits: Limits) -> DuckDBPyConnection:
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        # The extensions come as packages whose hashes were checked at installation. To check the signature of 60 MB
+        # again at every start takes longer than most queries.
+        "allow_unsigned_extensions": True,
+        # A table name must never mean a variable of whoever calls.
+        "python_enable_replacements": False,
+        "errors_as_json": True,
+        "temp_directory": str(Path(tempfile.gettempdir(), f"mere-sql-{os.getpid()}")),
+    }
+    if limits.memory:
+        config["memory_limit"] = limits.memory
+    if limits.threads:
+        config["threads"] = limits.threads
+    try:
+        connection = duckdb.connect(config=config)
+    except duckdb.Error as error:
+        raise QueryError(errors.details(error).message) from error
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _refs(lake: Lake, statement: Statement) -> Iterator[str]:
+    """The first parts of names that are refs. One that is none may be a column's table: DuckDB will say."""
+    for text in {name.parts[0] for name in statement.names if len(name.parts) > 2}:
+        for spelling in dict.fromkeys((text, text.lower())):
+            try:
+                lake.resolve(spelling)
+            except (RefNotFound, InvalidName):
+                continue
+            yield spelling
+            break
+
+
+def _refuse_lake_folder(root: Path, destination: str) -> None:
+    target = Path(split_scheme(destination)[1]).expanduser().resolve()
+    # A folder above the lake is as bad: COPY with OVERWRITE empties it first.
+    if target.is_relative_to(root) or root.is_relative_to(target):
+        raise QueryError(
+            f"COPY does not write to {destination}: the lake is there. Nothing was written.",
+            remedy="Name a file outside of the lake's folder.",
+        )
+
+
+def _edited(sql: str, edits: Edits) -> str:
+    content = sql.encode()
+    for start, end, text in sorted(edits, reverse=True):
+        content = content[:start] + text.encode() + content[end:]
+    return content.decode()
+
+
+def _original(position: int | None, edits: Edits) -> int | None:
+    """A position in the text that DuckDB got, as one in the text that the user wrote."""
+    shift = 0
+    for start, end, text in sorted(edits):
+        length = len(text.encode())
+        if position is None or position < start + shift:
+            break
+        if position < start + shift + length:
+            return start
+        shift += length - (end - start)
+    return None if position is None else position - shift
+
+
+class _Explained:
+    """Turns DuckDB's errors into mere's, knowing how far the query has come."""
+
+    def __init__(self, lake: Lake, sql: str) -> None:
+        self.lake = lake
+        self.sql = sql
+        self.statement: Statement | None = None
+        self.bindings: Bindings | None = None
+        self.edits: Edits = ()
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except duckdb.Error as error:
+            raise self._explain(errors.details(error)) from error
+
+    def _explain(self, found: errors.Details) -> MereError:
+        position = _original(found.position, self.edits)
+        if self.bindings is None:
+            return errors.of_query(found, self.sql, position)
+        if found.missing is not None or found.missing_catalog is not None:
+            return self._no_such_table(found, position)
+        error = errors.of_file(found, self.bindings.locations()) or errors.of_query(found, self.sql, position)
+        for ref in self.bindings.refs:
+            error.message = error.message.replace(f'"{database(ref)}"', ref).replace(f"{database(ref)}.", f"{ref}.")
+        return error
+
+    def _no_such_table(self, found: errors.Details, position: int | None) -> MereError:
+        assert self.statement is not None
+        assert self.bindings is not None
+        parts: Sequence[str] = (found.missing or "",)
+        for name in self.statement.names:
+            if name.spans[0][0] == position or (found.missing_catalog == name.parts[0] and len(name.parts) > 2):
+                parts, position = name.parts, name.spans[0][0]
+                break
+        ref = self.bindings.at
+        if len(parts) > 2:
+            try:
+                ref = self.lake.resolve(parts[0]).text
+            except (RefNotFound, InvalidName) as error:
+                return error
+            parts = parts[1:]
+        tables = self.bindings.tables(ref) if ref in self.bindings.refs else self.lake.at(ref)
+        where = f"\n{errors.excerpt(self.sql, position)}" if position is not None else ""
+        return QueryError(
+            f"There is no table {'.'.join(parts)} on {ref}.{_near_table(parts, tables)}{where}",
+            remedy=f"See: mere tables --at {ref}",
+        )
+
+
+def _near_table(parts: Sequence[str], tables: TableSet) -> str:
+    same_name = [str(table) for table in tables if table.name.lower() == parts[-1].lower()]
+    if same_name and len(parts) == 1:
+        return f" Did you mean {' or '.join(same_name[:3])}?"
+    return near(".".join(parts), map(str, tables))

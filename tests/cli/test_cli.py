@@ -1,0 +1,169 @@
+"""The command line: what it prints, for people and for machines, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from mere.cli import main
+from mere.lake.lake import Lake
+from tests.lake.foreign import Foreign
+
+
+class Shell:
+    """Runs commands in a project's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str, exit_code: int = 0) -> Result:
+        here = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            done = CliRunner().invoke(main, arguments)
+        finally:
+            os.chdir(here)
+        assert done.exit_code == exit_code, (done.output, done.exception)
+        return done
+
+    def json(self, *arguments: str, exit_code: int = 0) -> Any:
+        return json.loads(self(*arguments, "--json", exit_code=exit_code).stdout)
+
+
+@pytest.fixture
+def mere(tmp_path: Path) -> Shell:
+    Shell(tmp_path)("init", "shop")
+    return Shell(tmp_path / "shop")
+
+
+@pytest.fixture
+def engine(mere: Shell) -> Iterator[Foreign]:
+    with Lake.open(mere.folder / "lake") as lake:
+        engine = Foreign(lake)
+        engine.append("main", "gold.orders", 3)
+        yield engine
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(main)), ids=lambda value: str(value))
+def test_every_command_has_help_with_an_example_and_json(path: tuple[str, ...], command: click.Command) -> None:
+    done = CliRunner().invoke(main, [*path, "--help"])
+    assert done.exit_code == 0
+    assert command.help
+    assert f"  mere {' '.join(path[:1])}" in done.output or "mere relocate" in done.output
+    assert "Example:" in done.output
+    if not isinstance(command, click.Group):
+        assert "--json" in done.output
+
+
+def test_a_project_is_made_once(mere: Shell) -> None:
+    assert (mere.folder / "mere.yaml").read_text().startswith("# A mere project")
+    done = mere("init", exit_code=1)
+    assert "already a project" in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_a_project_the_way_on_is_shown(tmp_path: Path) -> None:
+    done = Shell(tmp_path)("tables", exit_code=1)
+    assert "error: There is no mere.yaml here" in done.stderr
+    assert "mere init" in done.stderr
+
+
+def test_commands_work_from_a_folder_below_and_with_a_lake_by_name(mere: Shell, engine: Foreign) -> None:
+    (mere.folder / "models" / "gold").mkdir(parents=True)
+    assert "gold.orders" in Shell(mere.folder / "models" / "gold")("tables").stdout
+    assert "gold.orders" in Shell(mere.folder.parent)("--lake", "shop/lake", "tables").stdout
+
+
+def test_branch_write_publish_log_revert(mere: Shell, engine: Foreign) -> None:
+    assert "branch dev at commit" in mere("branch", "create", "dev").stdout
+    engine.append("dev", "gold.orders", 4)
+    engine.append("dev", "gold.cities", 1)
+    assert "gold.cities" not in mere("tables").stdout
+    assert mere.json("tables", "--at", "dev")["tables"][1]["rows"] == 7
+    dry = mere("publish", "dev", "--dry-run").stdout
+    assert dry.startswith("would publish dev into main: 2 changes\n")
+    assert "    changed gold.orders  +4 rows, +1 files\n" in dry
+    done = mere.json("publish", "dev", "-m", "both")
+    assert [(c["namespace"], c["name"], c["verb"]) for c in done["changes"]] == [
+        ("gold", "cities", "created"),
+        ("gold", "orders", "changed"),
+    ]
+    log = mere("log", "-n", "1").stdout
+    assert log.startswith(done["commit"][:10])
+    assert "both" in log
+    assert mere.json("log", "--table", "gold.cities")[0]["id"] == done["commit"]
+    assert "revert" in mere("revert", done["commit"][:8]).stdout
+    assert "gold.cities" not in mere("tables").stdout
+    mere("revert", "--to", "main~1")
+    assert "gold.cities" in mere("tables").stdout
+    assert "nothing to do" in mere("revert", "--to", "main").stdout
+
+
+def test_a_conflict_exits_with_1_and_says_everything_on_stderr(mere: Shell, engine: Foreign) -> None:
+    mere("branch", "create", "dev")
+    engine.append("dev", "gold.orders")
+    engine.append("main", "gold.orders")
+    dry = mere("publish", "dev", "--dry-run", exit_code=1)
+    assert "conflict: gold.orders was changed on main" in dry.stdout
+    done = mere("publish", "dev", exit_code=1)
+    assert "gold.orders: on dev by" in done.stderr
+    assert "main was left as it was" in done.stderr
+    assert done.stdout == ""
+    assert mere.json("publish", "dev", "--dry-run", exit_code=1)["conflicts"][0]["key"] == "gold.orders"
+
+
+def test_wrong_usage_exits_with_2(mere: Shell) -> None:
+    for wrong in (["publish"], ["nonsense"], ["log", "-n", "0"], ["gc", "--grace", "soon"], ["branch", "create", "A"]):
+        assert mere(*wrong, exit_code=2).stdout == ""
+    for wrong in (["revert"], ["revert", "main", "--to", "main"], ["tables", "--at", "main@noon"], ["drop", "orders"]):
+        assert mere(*wrong, exit_code=2).stderr.startswith("error: ")
+
+
+def test_refs_are_listed_made_and_deleted(mere: Shell, engine: Foreign) -> None:
+    mere("tag", "create", "v1")
+    mere("branch", "create", "fix", "--from", "v1")
+    assert [ref["name"] for ref in mere.json("branch")] == ["fix", "main"]
+    assert [ref["name"] for ref in mere.json("tag", "list")] == ["v1"]
+    assert "is a tag, not a branch" in mere("branch", "delete", "v1", exit_code=1).stderr
+    mere("tag", "delete", "v1")
+    mere("branch", "delete", "fix")
+    assert [ref["name"] for ref in mere.json("branch", "list")] == ["main"]
+    assert "Did you mean main?" in mere("log", "mian", exit_code=1).stderr
+
+
+def test_drop_is_for_one_branch(mere: Shell, engine: Foreign) -> None:
+    mere("branch", "create", "dev")
+    assert "dropped gold.orders  -3 rows, -1 files" in mere("drop", "gold.orders", "--on", "dev").stdout
+    assert "no tables on dev" in mere("tables", "--at", "dev").stdout
+    assert "Did you mean gold.orders?" in mere("drop", "gold.order", exit_code=1).stderr
+
+
+def test_a_moved_lake_is_mended(mere: Shell, tmp_path: Path) -> None:
+    mere.folder.rename(tmp_path / "moved")
+    moved = Shell(tmp_path / "moved")
+    assert "mere relocate" in moved("tables", exit_code=1).stderr
+    assert moved.json("relocate")["moved"] is True
+    assert "no tables" in moved("tables").stdout
+    assert "nothing to do" in moved("relocate").stdout
+
+
+def test_a_bug_shows_its_traceback_and_a_closed_pipe_does_not(mere: Shell) -> None:
+    script = f'{sys.executable} -m mere log | head -c 1'
+    done = subprocess.run(["sh", "-c", script], cwd=mere.folder, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
