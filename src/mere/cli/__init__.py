@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import click
 
-from mere.cli.commits import drop, log, publish, revert
-from mere.cli.files import gc, relocate
-from mere.cli.output import fail
-from mere.cli.project import init, java
-from mere.cli.reading import sql, tables
-from mere.cli.refs import branch, tag
 from mere.errors import MereError
+
+# A command's module is imported when the command is used: a start must not pay for the others.
+_MODULES = {
+    "init": "project",
+    "branch": "refs",
+    "tag": "refs",
+    "tables": "reading",
+    "sql": "reading",
+    "log": "commits",
+    "publish": "commits",
+    "revert": "commits",
+    "drop": "commits",
+    "gc": "files",
+    "relocate": "files",
+    "java": "project",
+}
 
 
 class _Mere(click.Group):
     """Turns every error of mere's own into a sentence and an exit code; anything else is a bug, with its traceback."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _MODULES:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"mere.cli.{_MODULES[cmd_name]}"), cmd_name)
+        return command
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except MereError as error:
-            fail(error)
+            click.secho("error: ", fg="red", err=True, nl=False)
+            click.echo(str(error), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(130)
@@ -41,7 +62,3 @@ def main(ctx: click.Context, lake: str | None, profile: str | None) -> None:
     or @WHEN (a time in UTC or an age): main, v1, 3fa9c1, main~3, main@2h, main@2026-11-15T09:00
     """
     ctx.obj = {"lake": lake, "profile": profile}
-
-
-for command in (init, branch, tag, tables, sql, log, publish, revert, drop, gc, relocate, java):
-    main.add_command(command)

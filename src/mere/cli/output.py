@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mere import config
-from mere.errors import LakeNotFound, MereError
+from mere.errors import LakeNotFound
 from mere.lake.commits import Change, Commit, Kind, Space
 from mere.lake.lake import Lake
 
@@ -69,18 +69,31 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        _print_plain(columns, cells)
+        return
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        table.add_column(column.name, justify="right" if column.right else "left", no_wrap=True, overflow="ignore")
-    for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    out = console()
-    if not out.is_terminal:
-        out.width = 10_000  # a pipe has no edge to cut at
-    out.print(table)
+        table.add_column(Text(column.name), justify="right" if column.right else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console().print(table)
+
+
+def _print_plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """For pipes: as wide as it has to be, and without the time that rich takes to import."""
+    lines = [[column.name for column in columns], *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
 
 
 def say(text: str, style: str | None = None) -> None:
@@ -102,13 +115,6 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | No
     with Progress(console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def fail(error: MereError) -> None:
-    click.secho("error: ", fg="red", err=True, nl=False)
-    click.echo(error.message, err=True)
-    if error.remedy:
-        click.echo(error.remedy, err=True)
 
 
 def moment(at: datetime) -> str:

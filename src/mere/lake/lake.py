@@ -18,17 +18,17 @@ from mere.lake.metadata import MetadataReader
 from mere.lake.port import Store
 from mere.lake.publish import Publication, Request, publish
 from mere.lake.refs import Ref, RefKind
-from mere.lake.relocate import Progress, Relocation, relocate
 from mere.lake.resolve import Resolved, resolve
 from mere.lake.sqlite import SqliteStore
 from mere.lake.storage import LocalStorage
-from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep, sweep
 from mere.lake.tableset import TableSet
 from mere.names import ALIAS_PREFIX, RUN_PREFIX, TableName, check_new_ref, near
 
 if TYPE_CHECKING:
     from mere.lake.query import Result
     from mere.lake.refcatalog import RefCatalog
+    from mere.lake.relocate import Progress, Relocation
+    from mere.lake.sweep import Sweep
 
 MAIN = "main"
 DATABASE = "catalog.db"
@@ -229,16 +229,20 @@ class Lake:
         self,
         *,
         dry_run: bool = False,
-        grace: timedelta = GRACE,
+        grace: timedelta = timedelta(hours=24),
         keep: timedelta | None = None,
-        keep_runs: timedelta = KEEP_RUNS,
+        keep_runs: timedelta = timedelta(days=7),
     ) -> Sweep:
         """Delete the files that nothing reaches, and the branches of dead runs. See `sweep`."""
+        from mere.lake.sweep import sweep
+
         return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
 
     @staticmethod
     def relocate(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Relocation:
         """Mend the paths in a lake whose folder was moved or copied."""
+        from mere.lake.relocate import relocate
+
         return relocate(path, progress=progress)
 
     # engines

@@ -1,14 +1,20 @@
-"""Position delete files: Parquet files whose rows name a data file and a row in it."""
+"""Delete files that name data files: position deletes in Parquet, and deletion vectors in Puffin."""
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 PATH_ID = 2147483546  # the field ids that the Iceberg spec reserves for the two columns
 POSITION_ID = 2147483545
+
+
+_MAGIC = b"PFA1"
+_COMPRESSED = 1  # a flag of a Puffin footer: its JSON is one LZ4 frame
+_REFERENCED = "referenced-data-file"
 
 
 @dataclass(frozen=True)
@@ -58,3 +64,34 @@ def _offsets(metadata: Any) -> list[int]:
     """Where the row groups start, by which engines split a file."""
     first = [metadata.row_group(group).column(0) for group in range(metadata.num_row_groups)]
     return [column.dictionary_page_offset or column.data_page_offset for column in first]
+
+
+def moved_vectors(content: bytes, move: Callable[[str], str]) -> bytes | None:
+    """The same deletion vectors, of data files that have moved; None if none of them has.
+
+    Spark finds a vector by its manifest entry, but PyIceberg by the footer of its file. The footer comes last, so the
+    vectors stay where they are.
+    """
+    size, flags = int.from_bytes(content[-12:-8], "little"), int.from_bytes(content[-8:-4], "little")
+    start = len(content) - 12 - size
+    if start < 4 or {content[:4], content[start - 4 : start], content[-4:]} != {_MAGIC}:
+        raise ValueError("it is not a Puffin file")
+    footer = json.loads(_lz4(content[start : start + size]) if flags & _COMPRESSED else content[start : start + size])
+    changed = False
+    for blob in footer["blobs"]:
+        properties = blob.get("properties", {})
+        if _REFERENCED in properties and move(properties[_REFERENCED]) != properties[_REFERENCED]:
+            properties[_REFERENCED] = move(properties[_REFERENCED])
+            changed = True
+    if not changed:
+        return None
+    payload = json.dumps(footer, separators=(",", ":")).encode()
+    ending = [len(payload).to_bytes(4, "little"), (flags & ~_COMPRESSED).to_bytes(4, "little"), _MAGIC]
+    return b"".join([content[:start], payload, *ending])
+
+
+def _lz4(frame: bytes) -> bytes:
+    import pyarrow as pa
+
+    content: bytes = pa.CompressedInputStream(pa.BufferReader(frame), "lz4").read()
+    return content

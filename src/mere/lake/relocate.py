@@ -1,7 +1,7 @@
 """Mending a lake whose folder was moved or copied (`mere relocate`).
 
-Iceberg keeps absolute paths: in metadata files, manifest lists, manifests and position delete files. Each of them that
-names a path under the old folder is written again, under a new name beside the old file; data files stay as they
+Iceberg keeps absolute paths: in metadata files, manifest lists, manifests and delete files. Each of them that names a
+path under the old folder is written again, under a new name beside the old file; data files stay as they
 are. Then one transaction swaps all pointers. Until then the lake is what it was, and a crash leaves only files that
 nothing points to, for the sweep.
 """
@@ -25,7 +25,7 @@ from mere.lake import avro, faults
 from mere.lake.files import DELETED, read, read_metadata, readable, snapshots, split_scheme
 from mere.lake.metadata import Json, Metadata
 from mere.lake.port import Store
-from mere.lake.positions import PATH_ID, moved_positions
+from mere.lake.positions import PATH_ID, moved_positions, moved_vectors
 from mere.lake.sqlite import SqliteStore
 from mere.lake.storage import LocalStorage, Storage
 
@@ -254,26 +254,33 @@ class Rewriter:
         return changed
 
     def _rewritten_deletes(self, location: str, file_format: str) -> Mapping[str, Any]:
-        if file_format.upper() == "PUFFIN":
-            return {}  # a deletion vector is found by its manifest entry, which names the data file
-        if file_format.upper() != "PARQUET":
+        rewrite = {"PARQUET": self._moved_positions, "PUFFIN": self._moved_vectors}.get(file_format.upper())
+        if rewrite is None:
             raise LakeError(
                 f"{location} has position deletes in {file_format}, which mere cannot rewrite. No pointer was changed.",
                 remedy="Move the lake back, compact the table with Spark's rewrite_data_files, and move it again.",
             )
         content = read(self._storage, location)
         with readable(location):
-            rewritten = moved_positions(content, self.relocated)
-        if rewritten is None:
+            return rewrite(location, content)
+
+    def _moved_positions(self, location: str, content: bytes) -> Mapping[str, Any]:
+        new = moved_positions(content, self.relocated)
+        if new is None:
             return {}
-        new = self._write(_fresh(location), rewritten.content)
         return {
-            "file_path": new,
-            "file_size_in_bytes": len(rewritten.content),
-            "split_offsets": rewritten.split_offsets,
-            "lower_bounds": rewritten.first.encode(),
-            "upper_bounds": rewritten.last.encode(),
+            "file_path": self._write(_fresh(location), new.content),
+            "file_size_in_bytes": len(new.content),
+            "split_offsets": new.split_offsets,
+            "lower_bounds": new.first.encode(),
+            "upper_bounds": new.last.encode(),
         }
+
+    def _moved_vectors(self, location: str, content: bytes) -> Mapping[str, Any]:
+        new = moved_vectors(content, self.relocated)
+        if new is None:
+            return {}
+        return {"file_path": self._write(_fresh(location), new), "file_size_in_bytes": len(new)}
 
     def _write(self, location: str, content: bytes) -> str:
         self._storage.write_new(split_scheme(location)[1], content)

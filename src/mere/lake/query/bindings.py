@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mere.errors import MereError, QueryError
+from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
+from mere.lake.metadata import Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.columns import columns, current_schema, literal, quoted
 from mere.lake.query.statements import Name, Statement
@@ -97,13 +98,13 @@ class Bindings:
 
     def _table(self, tables: TableSet, table: TableName) -> str:
         self._load_extensions()
-        metadata = tables.metadata(table)
+        metadata = _metadata(tables, table)
         return f"FROM {scans.scan(self._connection, str(table), metadata, self._storage)}"
 
     def _view(self, ref: str, view: TableName) -> str:
         self._path.append(view)
         try:
-            metadata = self.tables(ref).metadata(view)
+            metadata = _metadata(self.tables(ref), view)
             translation = views.translate(str(view), metadata, database(ref), self._refs[ref].find)
             for table in translation.tables:
                 self.bind(ref, table)
@@ -122,7 +123,7 @@ class Bindings:
             key = (self.at, table.namespace.lower(), table.name.lower())
             if key in self._bound:
                 continue
-            metadata = tables.metadata(table)
+            metadata = _metadata(tables, table)
             schema = metadata.raw["schemas"][-1] if tables.is_view(table) else current_schema(metadata)
             found = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
             kind = "VIEW" if tables.is_view(table) else "TABLE"
@@ -164,6 +165,21 @@ class _Ref:
         if len(found) > 1:
             raise QueryError(f"{table} may be {' or '.join(map(str, found))}, which differ only in case.")
         return found[0] if found else None
+
+
+def _metadata(tables: TableSet, table: TableName) -> Metadata:
+    """The metadata of a table or view, with the table's name in whatever goes wrong."""
+    try:
+        metadata = tables.metadata(table)
+    except MetadataMissing as error:
+        raise MetadataMissing(f"{table} cannot be read: {error.message}", remedy=error.remedy) from error
+    except LakeUnreadable as error:
+        raise scans.damaged(str(table), error.message) from error
+    needed = {"location", "versions" if tables.is_view(table) else "format-version", "schemas"}
+    raw: object = metadata.raw  # whatever the file held
+    if not isinstance(raw, dict) or not needed <= raw.keys():
+        raise scans.damaged(str(table), f"{metadata.location} is not Iceberg metadata.")
+    return metadata
 
 
 def database(ref: str) -> str:

@@ -56,8 +56,8 @@ def details(error: duckdb.Error) -> Details:
 def _one_sentence(message: str) -> str:
     """Without stack traces, lists of overloads and advice about extensions."""
     text = re.split(r"\n\n|\n\t|\nStack Trace", message.strip())[0]
-    text = " ".join(text.split()).replace("!", ".").removesuffix(".")
-    return f"{text}."
+    text = " ".join(text.split()).replace("!", ".").replace("Values list ", "Table ")
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def excerpt(sql: str, position: int) -> str:
@@ -103,6 +103,11 @@ def of_file(found: Details, folders: Mapping[str, str]) -> MereError | None:
 def of_query(found: Details, sql: str, position: int | None) -> QueryError:
     """Any other error. Only where the query was being understood is the position one in its own text."""
     message = found.message
+    if "NameListToString" in message:
+        return QueryError(
+            "A table's name has at most three parts: ref.schema.table.",
+            remedy='Quote a schema that has dots in its own name: main."eu.gold".orders',
+        )
     if found.kind == "Parser" and message.startswith("syntax error"):
         message = message[0].upper() + message[1:]
     if position is not None and found.kind in ("Parser", "Binder", "Catalog"):

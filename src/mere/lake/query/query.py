@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,6 @@ from mere.lake.query import errors, statements
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.statements import Statement
 from mere.lake.tableset import TableSet
-from mere.names import near
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,6 +228,11 @@ class _Explained:
                 return error
             parts = parts[1:]
         tables = self.bindings.tables(ref) if ref in self.bindings.refs else self.lake.at(ref)
+        if ".".join(parts) in map(str, tables):
+            return QueryError(
+                f"{'.'.join(parts)} is named in a string, where mere sql does not look for tables.",
+                remedy="Name it in FROM.",
+            )
         where = f"\n{errors.excerpt(self.sql, position)}" if position is not None else ""
         return QueryError(
             f"There is no table {'.'.join(parts)} on {ref}.{_near_table(parts, tables)}{where}",
@@ -236,7 +241,10 @@ class _Explained:
 
 
 def _near_table(parts: Sequence[str], tables: TableSet) -> str:
-    same_name = [str(table) for table in tables if table.name.lower() == parts[-1].lower()]
-    if same_name and len(parts) == 1:
-        return f" Did you mean {' or '.join(same_name[:3])}?"
-    return near(".".join(parts), map(str, tables))
+    """By its last part: those of one schema would all look alike."""
+    by_name: dict[str, list[str]] = {}
+    for table in tables:
+        by_name.setdefault(table.name.lower(), []).append(str(table))
+    close = get_close_matches(parts[-1].lower(), by_name, n=3)
+    found = [table for name in close for table in by_name[name]][:3]
+    return f" Did you mean {' or '.join(found)}?" if found else ""

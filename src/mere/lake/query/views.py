@@ -35,25 +35,21 @@ class Translation:
 def translate(name: str, view: Metadata, database: str, lookup: Lookup) -> Translation:
     """The view's query for DuckDB, its tables named in full, in this database."""
     import sqlglot
-    from sqlglot import exp
-    from sqlglot.optimizer.scope import traverse_scope
+
+    from mere.lake.query import spark
 
     version = current_version(view)
     representation = _representation(name, version)
     dialect = representation["dialect"].lower()
     try:
-        query = sqlglot.parse_one(representation["sql"], dialect=dialect)
-        if not isinstance(query, exp.Query):
-            raise QueryError(f"View {name} is not a query.")
-        # A name that is defined by a WITH around it is not a table: the scopes know.
-        sources = [source for scope in traverse_scope(query) for source in scope.sources.values()]
-        found: dict[TableName, None] = {}
-        for table in {id(each): each for each in sources if isinstance(each, exp.Table)}.values():
-            found[_resolve(name, table, version, database, lookup)] = None
+        query = sqlglot.parse_one(representation["sql"], dialect=spark.SparkView if dialect == "spark" else dialect)
+        tables = _qualified(name, query, version, database, lookup)
+        if dialect == "spark":
+            spark.mend(query)
         sql = query.sql(dialect=_OURS, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.SqlglotError, ValueError) as error:
-        raise untranslatable(name, f"{type(error).__name__}: {str(error).splitlines()[0]}", dialect) from error
-    return Translation(_with_declared_columns(sql, view, version), tuple(found))
+        raise untranslatable(name, str(error).splitlines()[0], dialect) from error
+    return Translation(_with_declared_columns(sql, view, version), tables)
 
 
 def untranslatable(name: str, why: str, dialect: str = "spark") -> QueryError:
@@ -70,22 +66,44 @@ def _representation(name: str, version: Json) -> Json:
     return next((found[dialect] for dialect in _DIALECTS if dialect in found), next(iter(found.values())))
 
 
-def _resolve(view: str, table: exp.Table, version: Json, database: str, lookup: Lookup) -> TableName:
+def _qualified(view: str, query: exp.Expr, version: Json, database: str, lookup: Lookup) -> tuple[TableName, ...]:
+    """Write every table's name in full, and give them back."""
     from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
 
+    # A name that is defined by a WITH around it is not a table: the scopes know.
+    sources = [source for scope in traverse_scope(query) for source in scope.sources.values()]
+    named = {id(table): table for table in sources if isinstance(table, exp.Table) and table.name}
+    found: dict[TableName, None] = {}
+    written = set()
+    for table in named.values():
+        if not isinstance(table.this, exp.Identifier):
+            continue  # a function such as range(5)
+        written.add((table.db.lower(), table.name.lower()))
+        resolved = _resolve(view, table, version, lookup)
+        found[resolved] = None
+        alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+        table.set("alias", alias)
+        table.set("this", exp.to_identifier(resolved.name, quoted=True))
+        table.set("db", exp.to_identifier(resolved.namespace, quoted=True))
+        table.set("catalog", exp.to_identifier(database, quoted=True))
+    # Columns follow the alias; in `t.st.a`, which looks the same, `t` is a table and `st` its column.
+    for column in query.find_all(exp.Column):
+        if column.args.get("db") and (column.text("db").lower(), column.table.lower()) in written:
+            column.set("db", None)
+            column.set("catalog", None)
+    return tuple(found)
+
+
+def _resolve(view: str, table: exp.Table, version: Json, lookup: Lookup) -> TableName:
     parts = [part.name for part in table.parts]
     if len(parts) == 1:
         parts = [*version.get("default-namespace", []), *parts]
-    elif parts[0] == version.get("default-catalog"):
+    elif len(parts) > 2 and parts[0] == version.get("default-catalog"):
         parts = parts[1:]  # Spark's own name for the branch on which the view was made
     found = lookup(parts)
     if found is None:
         raise QueryError(f"View {view} reads {'.'.join(parts)}, which is not a table of the ref it is read on.")
-    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
-    table.set("this", exp.to_identifier(found.name, quoted=True))
-    table.set("db", exp.to_identifier(found.namespace, quoted=True))
-    table.set("catalog", exp.to_identifier(database, quoted=True))
-    table.set("alias", alias)
     return found
 
 

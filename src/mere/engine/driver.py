@@ -1,0 +1,216 @@
+"""The running Spark of this process: one JVM, one SparkContext, and the sessions made from it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mere.config import SparkSettings
+from mere.engine import archive
+from mere.engine.jvm import Jvm, Work, prepare
+from mere.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+
+class Driver:
+    """Started by `start`, ended by `stop`. Only one can run in a process."""
+
+    def __init__(self, jvm: Jvm, first: SparkSession, interrupt: Any) -> None:
+        self.owner = os.getpid()
+        self._jvm = jvm
+        self._first = first
+        self._handed_out = False
+        self._interrupt = interrupt
+
+    @classmethod
+    def start(cls, settings: SparkSettings, read_bytes: int = 0) -> Driver:
+        settings = _with_ml_if_imported(settings)
+        _refuse_a_foreign_context()
+        launch = prepare(settings, read_bytes)
+        jvm = Jvm(replace(launch, archive=archive.find(launch)))
+        return cls.on(jvm, settings)
+
+    @classmethod
+    def on(cls, jvm: Jvm, settings: SparkSettings) -> Driver:
+        """A driver on a JVM that is starting: while it does, pyspark is imported."""
+        interrupt = signal.getsignal(signal.SIGINT)
+        try:
+            from pyspark import SparkConf, SparkContext
+            from pyspark.sql import SparkSession
+
+            _silence()
+            conf = SparkConf(loadDefaults=False)
+            for key, value in _conf(jvm, settings).items():
+                conf.set(key, value)
+            context = _connected(jvm, lambda: SparkContext(conf=conf))
+            # Workers for Python functions run the Python that runs this, not the first one on PATH.
+            context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
+            _remove_scratch_with_the_jvm(context, jvm)
+            return cls(jvm, SparkSession(context), interrupt)
+        except BaseException:
+            _forget()
+            jvm.end()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return self._jvm.alive
+
+    def new_session(self) -> SparkSession:
+        if not self._handed_out:
+            self._handed_out = True
+            return self._first
+        return self._first.newSession()
+
+    def cause_of_death(self) -> str | None:
+        """Why the JVM is gone, in words; None while it lives."""
+        if self._jvm.alive:
+            return None
+        words = self._jvm.last_words(200)
+        if any("OutOfMemoryError" in line for line in words):
+            return (
+                f"Spark ran out of memory ({self._jvm.launch.memory}). Give it more: `memory:` under `spark:` in"
+                " mere.yaml, or SparkSettings(memory=…)."
+            )
+        shown = "".join(f"\n  {line}" for line in words[-5:])
+        return f"Spark's JVM ended with exit code {self._jvm.process.returncode}.{shown}\nThe log: {self._jvm.log}"
+
+    def stop(self, *, gently: bool = False) -> None:
+        context = self._first._sc
+        server = getattr(context, "_accumulatorServer", None)
+        context._accumulatorServer = None  # type: ignore[assignment]
+        if server is not None:
+            # It looks only every half second whether it should end: nobody has to wait for that.
+            threading.Thread(target=server.shutdown, daemon=True).start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                if self.alive:
+                    context.stop()
+            except Exception:  # whatever happens, the JVM ends below
+                logging.getLogger(__name__).debug("Spark did not stop by itself", exc_info=True)
+        _forget()
+        self._jvm.end(gently=gently)
+        if threading.current_thread() is threading.main_thread():
+            # pyspark's own handler would cancel the jobs of a context that is gone.
+            signal.signal(signal.SIGINT, self._interrupt)
+        if not gently and self._jvm.launch.archive is None:
+            archive.build_in_background(self._jvm.launch)
+
+
+def _conf(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:
+    cores = settings.cores or _usable_cores()
+    # Data that fits the SHORT profile is not worth more tasks than cores; adaptive execution merges them anyway.
+    partitions = cores if jvm.launch.work is Work.SHORT else 4 * cores
+    conf = {
+        "spark.app.name": "mere",
+        "spark.master": f"local[{cores}]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": str(settings.ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.default.parallelism": str(partitions),
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        # No metastore, and nothing in the user's folder.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(jvm.scratch / "warehouse"),
+        # The executor is this JVM: planning a scan as a Spark job would only cost.
+        "spark.sql.iceberg.data-planning-mode": "local",
+        "spark.sql.iceberg.delete-planning-mode": "local",
+        **({} if settings.ui else _SHORT_MEMORY),
+        **settings.conf,
+    }
+    extensions = [ICEBERG_EXTENSIONS, settings.conf.get("spark.sql.extensions", "")]
+    return {**conf, "spark.sql.extensions": ",".join(filter(None, extensions))}
+
+
+# Without a UI nobody looks at past queries, each of which would stay in memory with its plan.
+_SHORT_MEMORY = {
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+}
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _connected(jvm: Jvm, make: Any) -> Any:
+    """Make a SparkContext on our JVM: pyspark finds it by two variables, which nobody else should inherit."""
+    port, secret = jvm.connect()
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+    try:
+        return make()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def _forget() -> None:
+    """Let pyspark forget the JVM, so that the next session of this process can start another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _remove_scratch_with_the_jvm(context: Any, jvm: Jvm) -> None:
+    """If this process is killed, the JVM is the last one to know of its temporary folder."""
+    view = context._jvm
+    view.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(view.java.io.File(str(jvm.scratch)))
+
+
+def _with_ml_if_imported(settings: SparkSettings) -> SparkSettings:
+    if any(name in sys.modules for name in ("pyspark.ml", "pyspark.mllib")):
+        return replace(settings, ml=True)
+    return settings
+
+
+def _refuse_a_foreign_context() -> None:
+    module = sys.modules.get("pyspark.core.context")
+    if module is not None and module.SparkContext._active_spark_context is not None:
+        raise EngineError(
+            "This process already runs a Spark session that mere did not start.",
+            remedy="Stop it first (spark.stop()), or open mere's session before it.",
+        )
+
+
+class _NotFromPy4j(logging.Filter):
+    """py4j reports a lost connection or Ctrl-C to the root logger, with a stack trace; we raise an error instead."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "py4j" not in record.pathname
+
+
+def _silence() -> None:
+    from pyspark.logger import PySparkLogger
+
+    # Each would print a failed query as one huge line of JSON.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+    root = logging.getLogger()
+    if not any(isinstance(each, _NotFromPy4j) for each in root.filters):
+        root.addFilter(_NotFromPy4j())

@@ -1,0 +1,166 @@
+"""A Spark session for a ref: the ref is the current catalog, so `schema.table` is that table on that ref."""
+
+from __future__ import annotations
+
+import atexit
+import getpass
+import os
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from mere.config import SparkSettings
+from mere.engine.driver import Driver
+from mere.engine.translate import explain, is_from_spark
+from mere.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Catalog(Protocol):
+    """A ref as a catalog of Spark: its properties come without Spark's prefix."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+
+class Lake(Protocol):
+    """What the engine needs of a lake."""
+
+    def spark_catalog(self, ref: str) -> Catalog: ...
+
+
+class Session:
+    """A Spark session whose current catalog is a ref. Use it as a context manager, or call `stop`.
+
+    A Spark exception that leaves the `with` block becomes a SparkFailed with one readable message.
+    """
+
+    def __init__(self, driver: Driver, spark: SparkSession, lake: Lake) -> None:
+        self.spark = spark
+        self._driver = driver
+        self._lake = lake
+        self._attached: dict[str, dict[str, str]] = {}
+        self._stopped = False
+
+    def attach(self, ref: str) -> str:
+        """Make the ref a catalog of this session, for names like `dev.gold.orders`; the name of that catalog."""
+        catalog = self._lake.spark_catalog(ref)
+        properties = dict(catalog.properties)
+        if catalog.name in self._attached:
+            if self._attached[catalog.name] != properties:
+                # Spark keeps a catalog for as long as the session lives, and would not see the new ones.
+                raise EngineError(
+                    f"The catalog {catalog.name} of this session has other properties by now.",
+                    remedy="Open a new session.",
+                )
+            return catalog.name
+        prefix = f"spark.sql.catalog.{catalog.name}"
+        # Set at run time, never on a command line: a property can be a password.
+        for key, value in properties.items():
+            self.spark.conf.set(f"{prefix}.{key}", value)
+        self.spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+        self._attached[catalog.name] = properties
+        return catalog.name
+
+    def use(self, ref: str) -> str:
+        """Attach the ref and make it the current catalog, where two-part names resolve; the name of that catalog."""
+        name = self.attach(ref)
+        self.spark.catalog.setCurrentCatalog(name)
+        return name
+
+    def stop(self) -> None:
+        """End the session, and Spark with it if no other session of this process is open."""
+        with _lock:
+            if not self._stopped:
+                self._stopped = True
+                _release(self._driver)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # The JVM is asked how it died before it is ended.
+        failure = explain(exc, self._driver.cause_of_death()) if exc and is_from_spark(exc) else None
+        self.stop()
+        if failure is not None:
+            raise failure from exc
+
+
+def session(
+    lake: Lake,
+    ref: str = "main",
+    *,
+    settings: SparkSettings | None = None,
+    read_bytes: int = 0,
+    author: str | None = None,
+) -> Session:
+    """Open a session on the ref.
+
+    `read_bytes` is how much it will read, as far as the caller knows: it decides how the JVM is tuned. All sessions of
+    a process share one JVM; the first one's settings hold for it. `author` goes into the summary of each snapshot.
+    """
+    with _lock:
+        driver = _acquire(settings or SparkSettings(), read_bytes)
+        try:
+            spark = driver.new_session()
+            opened = Session(driver, spark, lake)
+            spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or _user())
+            opened.use(ref)
+        except BaseException as exc:
+            failure = explain(exc, driver.cause_of_death()) if is_from_spark(exc) else None
+            _release(driver)
+            if failure is not None:
+                raise failure from exc
+            raise
+    return opened
+
+
+# One driver a process: Spark allows no second one.
+_lock = threading.RLock()
+_driver: Driver | None = None
+_users = 0
+
+
+def _acquire(settings: SparkSettings, read_bytes: int) -> Driver:
+    global _driver, _users
+    if _driver is not None and not _driver.alive:
+        # It died under its sessions, of memory for instance. They are lost; a new one can begin afresh.
+        _driver.stop()
+        _driver, _users = None, 0
+    if _driver is None:
+        _driver = Driver.start(settings, read_bytes)
+    _users += 1
+    return _driver
+
+
+def _release(driver: Driver) -> None:
+    global _driver, _users
+    if driver is not _driver:
+        return
+    _users -= 1
+    if _users == 0:
+        _driver = None
+        driver.stop()
+
+
+@atexit.register
+def _stop_at_exit() -> None:
+    global _driver, _users
+    if _driver is not None and _driver.owner == os.getpid():
+        driver, _driver, _users = _driver, None, 0
+        driver.stop()
+
+
+def _user() -> str:
+    try:
+        return os.environ.get("MERE_AUTHOR") or getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that no user has.
+        return "unknown"
