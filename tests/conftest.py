@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from mere import Session
 
 # A shared machine can stall for a second at any moment: time is pytest-timeout's matter, not hypothesis'.
 settings.register_profile("mere", deadline=None)
@@ -17,3 +22,33 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own MERE_* settings stay out of the tests; MERE_HOME stays, because it has the jars."""
     for name in [name for name in os.environ if name.startswith("MERE_") and name != "MERE_HOME"]:
         monkeypatch.delenv(name)
+
+
+OpenSession = Callable[..., "Session"]
+
+
+@pytest.fixture(scope="session")
+def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One JVM for the whole suite: a session that stays open keeps it from ending with the sessions of single tests."""
+    from mere import Lake, session
+
+    lake = Lake.create(tmp_path_factory.mktemp("warm") / "lake")
+    with session(lake, "main"):
+        yield
+    lake.close()
+
+
+@pytest.fixture
+def spark_on(warm_jvm: None) -> Iterator[OpenSession]:
+    """`spark_on(lake, ref)` opens a session on a ref, on the suite's warm JVM; it is stopped after the test."""
+    from mere import session
+
+    opened: list[Session] = []
+
+    def open_session(*arguments: Any, **options: Any) -> Session:
+        opened.append(session(*arguments, **options))
+        return opened[-1]
+
+    yield open_session
+    for each in opened:
+        each.stop()

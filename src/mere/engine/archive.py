@@ -24,6 +24,9 @@ from mere.engine.lock import exclusive
 KEPT = 4
 DAY = 24 * 60 * 60
 
+# Python warns of a process that is forgotten while it runs. These are meant to outlive us.
+_running: list[subprocess.Popen[bytes]] = []
+
 
 def find(launch: Launch) -> Path | None:
     """The archive for such a JVM, if it was built."""
@@ -67,7 +70,7 @@ def build_in_background(launch: Launch) -> None:
         return
     arguments = [*(["--ml"] if launch.ml else []), *map(str, launch.extra)]
     try:
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "mere.engine.train", "--background", *arguments],
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -77,6 +80,7 @@ def build_in_background(launch: Launch) -> None:
         )
     except OSError:
         return
+    _running.append(process)
 
 
 def _path(launch: Launch) -> Path:

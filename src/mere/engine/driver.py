@@ -9,12 +9,14 @@ import sys
 import threading
 import warnings
 from dataclasses import replace
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings
 from mere.engine import archive
 from mere.engine.jvm import Jvm, Work, prepare
-from mere.errors import EngineError
+from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, lost_connection
+from mere.errors import EngineError, SparkFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,10 +58,14 @@ class Driver:
             # Workers for Python functions run the Python that runs this, not the first one on PATH.
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)
+            _cancel_on_interrupt(context, interrupt)
             return cls(jvm, SparkSession(context), interrupt)
-        except BaseException:
+        except BaseException as exc:
+            failure = failure_of(exc, jvm)
             _forget()
             jvm.end()
+            if failure is not None:
+                raise failure from exc
             raise
 
     @property
@@ -72,25 +78,17 @@ class Driver:
             return self._first
         return self._first.newSession()
 
-    def cause_of_death(self) -> str | None:
-        """Why the JVM is gone, in words; None while it lives."""
-        if self._jvm.alive:
-            return None
-        words = self._jvm.last_words(200)
-        if any("OutOfMemoryError" in line for line in words):
-            return (
-                f"Spark ran out of memory ({self._jvm.launch.memory}). Give it more: `memory:` under `spark:` in"
-                " mere.yaml, or SparkSettings(memory=…)."
-            )
-        shown = "".join(f"\n  {line}" for line in words[-5:])
-        return f"Spark's JVM ended with exit code {self._jvm.process.returncode}.{shown}\nThe log: {self._jvm.log}"
+    def failure_of(self, exc: BaseException) -> SparkFailed | None:
+        return failure_of(exc, self._jvm)
 
     def stop(self, *, gently: bool = False) -> None:
         context = self._first._sc
         server = getattr(context, "_accumulatorServer", None)
         context._accumulatorServer = None  # type: ignore[assignment]
         if server is not None:
-            # It looks only every half second whether it should end: nobody has to wait for that.
+            # It looks only every half second whether it should end: nobody has to wait for that. And it would print
+            # that the JVM hung up.
+            server.handle_error = lambda *_: None
             threading.Thread(target=server.shutdown, daemon=True).start()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -102,10 +100,35 @@ class Driver:
         _forget()
         self._jvm.end(gently=gently)
         if threading.current_thread() is threading.main_thread():
-            # pyspark's own handler would cancel the jobs of a context that is gone.
             signal.signal(signal.SIGINT, self._interrupt)
         if not gently and self._jvm.launch.archive is None:
             archive.build_in_background(self._jvm.launch)
+
+
+def failure_of(exc: BaseException, jvm: Jvm) -> SparkFailed | None:
+    """The exception in readable form, if it came from Spark. To be asked before the JVM is ended."""
+    if not is_from_spark(exc):
+        return None
+    failure = (_death_of(jvm) if lost_connection(exc) else None) or explain(exc)
+    keep_text(exc)
+    return failure
+
+
+def _death_of(jvm: Jvm) -> SparkFailed | None:
+    """Why the JVM is gone; None if it lives."""
+    if not jvm.ended_soon():
+        return None
+    words = jvm.last_words(200)
+    if any("OutOfMemoryError" in line for line in words):
+        return SparkFailed(f"Spark ran out of memory: it has {jvm.launch.memory}.", remedy=MORE_MEMORY)
+    code = jvm.process.returncode
+    if code == -signal.SIGKILL:
+        return SparkFailed(
+            "Spark's JVM was killed from outside. The system does that when it is short of memory.",
+            remedy="Give Spark less memory, or the machine more; then open a new session.",
+        )
+    shown = "".join(f"\n  {line}" for line in words[-5:])
+    return SparkFailed(f"Spark's JVM ended with exit code {code}.{shown}", remedy=f"The log: {jvm.log}")
 
 
 def _conf(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:
@@ -181,6 +204,28 @@ def _remove_scratch_with_the_jvm(context: Any, jvm: Jvm) -> None:
     """If this process is killed, the JVM is the last one to know of its temporary folder."""
     view = context._jvm
     view.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(view.java.io.File(str(jvm.scratch)))
+
+
+def _cancel_on_interrupt(context: Any, previous: Any) -> None:
+    """Ctrl-C: cancel the jobs from another thread, and do here what would have been done without us.
+
+    pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job.
+    """
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=_cancel, args=(context,), daemon=True).start()
+        if callable(previous):
+            previous(number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+
+
+def _cancel(context: Any) -> None:
+    try:
+        context.cancelAllJobs()
+    except Exception:  # the JVM may be gone already
+        logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
 
 
 def _with_ml_if_imported(settings: SparkSettings) -> SparkSettings:

@@ -29,6 +29,7 @@ from mere.errors import EngineError
 # CPU seconds under both profiles, a third of that a third less under SHORT.
 HEAVY_BYTES = 32 * 1024 * 1024
 
+LEAST_MEMORY = 512 * 1024 * 1024
 START_SECONDS = 120
 KEPT_LOGS = 20
 
@@ -114,8 +115,7 @@ class Launch:
     def _memory(self) -> list[str]:
         # By default the heap starts with 1/64 of the machine's memory; on a laptop that is a dozen collections
         # before the first query. Memory that is not touched is not used.
-        start = [] if _bytes(self.memory) < 512 * 1024 * 1024 else ["-Xms512m"]
-        return [f"-Xmx{self.memory}", *start]
+        return [f"-Xmx{self.memory}", "-Xms512m"]
 
     @staticmethod
     def _processes() -> list[str]:
@@ -185,6 +185,14 @@ class Jvm:
     def alive(self) -> bool:
         return self.process.poll() is None
 
+    def ended_soon(self, seconds: float = 0.5) -> bool:
+        """Whether it is gone, or goes while we wait: the connection breaks a little before the process ends."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def end(self, *, gently: bool = False) -> None:
         """End the JVM. Gently, it runs its exit hooks, which takes another half second and which nothing needs: the
         session was stopped before, and the temporary files are removed here."""
@@ -194,6 +202,8 @@ class Jvm:
             self.process.kill()
         self.process.wait()
         shutil.rmtree(self.scratch, ignore_errors=True)
+        if self.log.is_file() and not self.log.stat().st_size:
+            self.log.unlink()
 
     def last_words(self, count: int = 8) -> list[str]:
         """The end of the log, without stack traces."""
@@ -223,6 +233,8 @@ def prepare(settings: SparkSettings, read_bytes: int = 0) -> Launch:
             f"These jars do not exist: {', '.join(missing)}.",
             remedy="Correct `spark.jars` or `spark.driver.extraClassPath`, which name single files.",
         )
+    if _bytes(settings.memory) < LEAST_MEMORY:
+        raise EngineError(f"Spark does not start with {settings.memory} of memory.", remedy="Give it 512m or more.")
     java = find()
     jars = class_path([*fetch(), *extra], ml=settings.ml)
     return Launch(

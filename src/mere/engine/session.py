@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from mere.config import SparkSettings
 from mere.engine.driver import Driver
-from mere.engine.translate import explain, is_from_spark
 from mere.errors import EngineError
 
 if TYPE_CHECKING:
@@ -70,7 +69,8 @@ class Session:
     def use(self, ref: str) -> str:
         """Attach the ref and make it the current catalog, where two-part names resolve; the name of that catalog."""
         name = self.attach(ref)
-        self.spark.catalog.setCurrentCatalog(name)
+        # By SQL: setCurrentCatalog would load the catalog with the settings of whichever session was active before.
+        self.spark.sql(f"SET CATALOG `{name}`")
         return name
 
     def stop(self) -> None:
@@ -86,8 +86,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # The JVM is asked how it died before it is ended.
-        failure = explain(exc, self._driver.cause_of_death()) if exc and is_from_spark(exc) else None
+        failure = self._driver.failure_of(exc) if exc is not None else None
         self.stop()
         if failure is not None:
             raise failure from exc
@@ -106,6 +105,7 @@ def session(
     `read_bytes` is how much it will read, as far as the caller knows: it decides how the JVM is tuned. All sessions of
     a process share one JVM; the first one's settings hold for it. `author` goes into the summary of each snapshot.
     """
+    lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
         driver = _acquire(settings or SparkSettings(), read_bytes)
         try:
@@ -114,7 +114,7 @@ def session(
             spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or _user())
             opened.use(ref)
         except BaseException as exc:
-            failure = explain(exc, driver.cause_of_death()) if is_from_spark(exc) else None
+            failure = driver.failure_of(exc)
             _release(driver)
             if failure is not None:
                 raise failure from exc

@@ -2,7 +2,7 @@
 
     python -m mere.engine.train
 
-builds the archive now, for an image or a CI cache. Otherwise the first session leaves it to a process in the background.
+builds the archive now, for an image or a CI cache. Otherwise the first session leaves it to a background process.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,8 @@ _STATEMENTS = (
     f"MERGE INTO a.days AS t USING ({_ROWS} FROM range(40, 60)) AS s {_MERGE}",
     "DELETE FROM a.days WHERE id = 7",
     "UPDATE a.days SET x = 0 WHERE id = 8",
-    "SELECT t.name, d.x, row_number() OVER (PARTITION BY t.day ORDER BY t.id) AS r"
-    " FROM a.t AS t LEFT JOIN a.days AS d ON t.id = d.id WHERE t.name LIKE 'n1%' LIMIT 5",
+    "SELECT t.name, d.x FROM a.t AS t LEFT JOIN a.days AS d ON t.id = d.id WHERE t.name LIKE 'n1%' LIMIT 5",
+    "SELECT name, row_number() OVER (PARTITION BY day ORDER BY id) AS r FROM a.t",
     "SELECT DISTINCT upper(name), CAST(x AS DECIMAL(10, 2)), coalesce(x, 0) FROM a.days UNION ALL SELECT 'a', 1, 2",
     "SELECT snapshot_id, summary FROM a.t.snapshots",
     "SELECT count(*) FROM a.t.files",
@@ -107,12 +108,16 @@ def _exercise(spark: SparkSession, folder: Path) -> None:
         try:
             step()
         except Exception:  # what one Java or one version cannot do is merely not in the archive
-            logging.getLogger(__name__).debug("a step of the training failed", exc_info=True); import traceback; traceback.print_exc()
+            logging.getLogger(__name__).debug("a step of the training failed", exc_info=True)
+
+
+def _run(spark: SparkSession, statement: str) -> None:
+    spark.sql(statement).collect()
 
 
 def _steps(spark: SparkSession, folder: Path) -> Iterator[Callable[[], object]]:
     for statement in _STATEMENTS:
-        yield lambda statement=statement: spark.sql(statement).collect()
+        yield partial(_run, spark, statement)
     yield lambda: spark.sql("SELECT * FROM a.t WHERE day >= :day", args={"day": "2026-01-02"}).collect()
     yield lambda: spark.createDataFrame([(1, "a")], "id INT, name STRING").writeTo("a.rows").createOrReplace()
     yield lambda: spark.table("a.t").write.mode("overwrite").csv(str(folder / "csv"), header=True)

@@ -1,12 +1,164 @@
-"""Spark's exceptions, in one readable sentence."""
+"""Spark's exceptions, each as one readable message: what went wrong and where, without Java's stack trace."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import TracebackType
+
 from mere.errors import SparkFailed
+
+MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSettings(memory=…)."
+
+# The lake's database explains a refusal itself; Iceberg hides the sentence behind "Unknown failure".
+_GUARD = re.compile(r"SQL\w*Exception[^\n]*\bmere: ([^\n]+)")
+_GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge table)[^\n]*GC is disabled")
+_NO_CATALOG = re.compile(r"\[CATALOG_NOT_FOUND\] The catalog `([^`]+)` not found")
+_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
+_LEFT_OUT = "'JavaPackage' object is not callable"
+
+# Java's way to print an exception and what caused it: a class, perhaps a message, then indented frames.
+_THROWABLE = re.compile(
+    r"^(?:Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Failure))(?:: (.*))?$", re.M
+)
+_STAGE_FAILURE = re.compile(r"most recent failure: [^\n]*executor driver\): (?:[\w.$]+: )?([^\n]+)")
+_SAYS_NOTHING = ("Unknown failure", "Failed to execute:", "Job aborted", "Writing job failed", "Writing job aborted")
+
+_ERROR_CLASS = re.compile(r"^\s*\[([A-Z][A-Z0-9_.]*)\]\s*")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
+_PLAN = re.compile(r";?\n['+:\s]*[A-Z]\w*.*", re.DOTALL)
+_ADVICE_AGAINST_CHECKS = re.compile(r'\s*If necessary set "spark\.sql\.ansi\.enabled".*?this error\.')
+# Spark counts columns from 0 when it says `pos`, and from 1 when it says `position`.
+_POSITION = re.compile(r"line (\d+),? pos(ition)? (\d+)")
+_CALL_SITE = re.compile(r"was called from\n(\S[^\n]*):(\d+)")
+_PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 def is_from_spark(exc: BaseException) -> bool:
-    return type(exc).__module__.partition(".")[0] in ("pyspark", "py4j")
+    """Whether `explain` can say more about it than Python."""
+    package = type(exc).__module__.partition(".")[0]
+    if package in ("pyspark", "py4j"):
+        return True
+    if isinstance(exc, TypeError):
+        return _LEFT_OUT in str(exc)
+    return isinstance(exc, OSError) and _came_through_py4j(exc.__traceback__)
 
 
-def explain(exc: BaseException, death: str | None = None) -> SparkFailed:
-    return SparkFailed(death or str(exc))
+def lost_connection(exc: BaseException) -> bool:
+    """Whether the JVM did not answer."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    if isinstance(exc, Py4JError):
+        return isinstance(exc, Py4JNetworkError) or "Answer from Java side is empty" in _texts(exc)[0]
+    return isinstance(exc, OSError)
+
+
+def explain(exc: BaseException) -> SparkFailed:
+    """One readable message for whatever `is_from_spark`."""
+    text, trace = _texts(exc)
+    everything = f"{text}\n{trace}"
+    if guard := _GUARD.search(everything):
+        return SparkFailed(_sentence(guard[1]))
+    if _GC_DISABLED.search(everything):
+        return SparkFailed(
+            "A file of this table may belong to several refs, so Spark must not delete any. Nothing was deleted.",
+            remedy="`mere gc` deletes the files that no ref needs.",
+        )
+    if missing := _NO_CATALOG.search(everything):
+        return SparkFailed(
+            f"This session has no catalog `{missing[1]}`.",
+            remedy=f"Make the ref a catalog of the session first: session.attach({missing[1]!r})",
+        )
+    if _OUT_OF_MEMORY.search(everything):
+        return SparkFailed(f"Spark ran out of memory: {_first_line(text)}", remedy=MORE_MEMORY)
+    if _LEFT_OUT in text:
+        return SparkFailed(
+            "A Java class was called that this session was started without: Spark's machine learning, most likely.",
+            remedy="Set `ml: true` under `spark:` in mere.yaml, or import pyspark.ml before the session is opened.",
+        )
+    if lost_connection(exc):
+        return SparkFailed(
+            "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.",
+            remedy="Open a new session.",
+        )
+    return SparkFailed(_python_failure(text) or _message(text, trace) + _place(text))
+
+
+def keep_text(exc: BaseException) -> None:
+    """Let the exception still be printed when the JVM, which it would ask for its text, is gone."""
+    if not isinstance(exc, OSError | TypeError):
+        text, _ = _texts(exc)
+        name, module = type(exc).__name__, type(exc).__module__
+        exc.__class__ = type(name, (type(exc),), {"__str__": lambda _: text, "__module__": module})
+
+
+def _texts(exc: BaseException) -> tuple[str, str]:
+    """What the exception says, and Java's stack trace as text. Asks the JVM nothing: it may be gone."""
+    described = getattr(exc, "_desc", None)
+    if described:
+        return str(described), str(getattr(exc, "_stackTrace", ""))
+    from py4j.protocol import Py4JError
+
+    try:
+        text = str(exc)
+    except (OSError, Py4JError):
+        # py4j asks the JVM for the text of its exceptions.
+        text = type(exc).__name__
+    head, _, frames = text.partition("\n\tat ")
+    return re.sub(r"^An error occurred while calling \S+\n", "", head), frames
+
+
+def _message(text: str, trace: str) -> str:
+    if stage := _STAGE_FAILURE.search(text):
+        return _cleaned(stage[1])
+    chain = [*_THROWABLE.findall(text), *_THROWABLE.findall(trace)] if text.startswith(": ") else []
+    for name, said in chain:
+        if said and not said.startswith(_SAYS_NOTHING):
+            cleaned = _cleaned(said)
+            # Spark's own messages are sentences; others need their class to be understood.
+            return cleaned if _ERROR_CLASS.match(said) else f"{name.rpartition('.')[2]}: {cleaned}"
+    return _cleaned(text)
+
+
+def _cleaned(text: str) -> str:
+    text = _SQL_STATE.sub("", _ERROR_CLASS.sub("", text))
+    text = _ADVICE_AGAINST_CHECKS.sub("", _PLAN.sub("", text))
+    return _first_line(text)
+
+
+def _place(text: str) -> str:
+    if position := _POSITION.search(text):
+        column = int(position[3]) + (0 if position[2] else 1)
+        return f" (line {position[1]}, column {column})"
+    if site := _CALL_SITE.search(text):
+        return f" ({Path(site[1]).name}, line {site[2]})"
+    return ""
+
+
+def _python_failure(text: str) -> str | None:
+    """A Python function that Spark called has its own stack trace; its last line says what, its last frame where."""
+    if "Traceback (most recent call last)" not in text:
+        return None
+    said = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    frames = _PYTHON_FRAME.findall(text)
+    where = f" ({Path(frames[-1][0]).name}, line {frames[-1][1]})" if frames else ""
+    return f"A Python function failed: {said[-1]}{where}"
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip(": \t")), "Spark gave no reason.")
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    if text.endswith(")") and text.count("(") < text.count(")"):
+        text = text[:-1]
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _came_through_py4j(traceback: TracebackType | None) -> bool:
+    while traceback is not None:
+        if "py4j" in Path(traceback.tb_frame.f_code.co_filename).parts:
+            return True
+        traceback = traceback.tb_next
+    return False

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from mere.names import TableName
 
@@ -26,8 +27,7 @@ class Kind(StrEnum):
     PROPERTY = "property"
 
 
-@dataclass(frozen=True, order=True)
-class Key:
+class Key(NamedTuple):
     """Tables and views share one space of names, as they do in every engine; namespace properties have their own."""
 
     space: Space
@@ -48,8 +48,7 @@ class Key:
         return f"{self.namespace}.{self.name}"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     kind: Kind
     value: str  # the location of the metadata file, or the property's value
 

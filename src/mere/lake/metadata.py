@@ -7,7 +7,6 @@ engines' work.
 from __future__ import annotations
 
 import gzip
-import json
 import posixpath
 import re
 import time
@@ -15,6 +14,8 @@ import uuid
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+
+import orjson
 
 from mere.errors import LakeUnreadable
 from mere.lake.commits import Stats
@@ -78,13 +79,21 @@ class Metadata:
         return found
 
     @cached_property
-    def snapshots(self) -> dict[int, Snapshot]:
-        return {raw["snapshot-id"]: Snapshot(raw) for raw in self.raw.get("snapshots", [])}
+    def _snapshots(self) -> dict[int, Json]:
+        return {raw["snapshot-id"]: raw for raw in self.raw.get("snapshots", [])}
 
     @property
+    def snapshots(self) -> list[Snapshot]:
+        """All of them, oldest first."""
+        return [Snapshot(raw) for raw in self._snapshots.values()]
+
+    def snapshot(self, id_: int | None) -> Snapshot | None:
+        raw = None if id_ is None else self._snapshots.get(id_)
+        return Snapshot(raw) if raw else None
+
+    @cached_property
     def current(self) -> Snapshot | None:
-        id_ = self.raw.get("current-snapshot-id")
-        return None if id_ is None else self.snapshots.get(id_)
+        return self.snapshot(self.raw.get("current-snapshot-id"))
 
     @property
     def rows(self) -> int:
@@ -106,7 +115,7 @@ class Metadata:
             if snapshot.id == ancestor:
                 return found
             found.append(snapshot)
-            snapshot = self.snapshots.get(snapshot.parent) if snapshot.parent is not None else None
+            snapshot = self.snapshot(snapshot.parent)
         return found if ancestor is None else None
 
     @property
@@ -131,7 +140,7 @@ class Metadata:
         return self.successor(raw)
 
     def to_bytes(self) -> bytes:
-        content = json.dumps(self.raw, separators=(",", ":")).encode()
+        content = orjson.dumps(self.raw)
         return gzip.compress(content) if ".gz." in self.location else content
 
 
@@ -146,7 +155,7 @@ class MetadataReader:
         if location not in self._known:
             content = self._storage.read(location)
             try:
-                raw = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+                raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
             except (ValueError, OSError) as error:
                 raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
             self._known[location] = Metadata(location, raw)

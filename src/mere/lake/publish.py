@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mere.errors import LakeConflict, LakeError
+from mere.errors import LakeConflict, LakeError, RefNotFound
 from mere.lake import faults
 from mere.lake.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
 from mere.lake.guards import guarded
@@ -54,7 +54,10 @@ def publish(store: Store, reader: MetadataReader, request: Request) -> Publicati
     for _ in range(_ATTEMPTS):
         source = store.ref(request.source.name) or request.source
         request = replace(request, source=source)
-        parting = store.divergence(store.commit_by_seq(source.head), _head(store, request.target))
+        target = store.ref(request.target)
+        if target is None:
+            raise RefNotFound(f"{request.target} was deleted meanwhile. Nothing was published.")
+        parting = store.divergence(store.commit_by_seq(source.head), store.commit_by_seq(target.head))
         prepared = _prepare(request, parting, reader)
         faults.point("publish.prepared")
         if request.dry_run:
@@ -77,20 +80,18 @@ def publish(store: Store, reader: MetadataReader, request: Request) -> Publicati
     )
 
 
-def _head(store: Store, name: str) -> Commit:
-    return store.heads([name])[name].commit
-
-
 def _prepare(request: Request, parting: Divergence, reader: MetadataReader) -> Publication:
-    history = [change for commit in parting.source for change in commit.changes]
-    ours = fold(history)
+    ours = fold(change for commit in parting.source for change in commit.changes)
+    known: dict[Key, set[Entry | None]] = {key: {change.old} for key, change in ours.items()}
+    for commit in parting.source:
+        for change in commit.changes:
+            known.setdefault(change.key, set()).add(change.new)
     theirs = fold(change for commit in parting.target for change in commit.changes)
     todo, clashes = [], [key for key in theirs if key in {Key.of(table) for table in request.reads}]
     for key, change in ours.items():
         standing = theirs[key].new if key in theirs else change.old
         # The target may have moved to something that the branch itself has been: then the branch builds on it.
-        known = {change.old} | {each.new for each in history if each.key == key}
-        if standing not in known:
+        if standing not in known[key]:
             clashes.append(key)
         elif standing != change.new:
             todo.append(replace(change, old=standing))

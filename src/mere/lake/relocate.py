@@ -1,9 +1,9 @@
 """Mending a lake whose folder was moved or copied (`mere relocate`).
 
 Iceberg keeps absolute paths: in metadata files, manifest lists, manifests and delete files. Each of them that names a
-path under the old folder is written again, under a new name beside the old file; data files stay as they
-are. Then one transaction swaps all pointers. Until then the lake is what it was, and a crash leaves only files that
-nothing points to, for the sweep.
+path under the old folder is written again, under a new name beside the old file; data files stay as they are. Then one
+transaction swaps all pointers. Until then the lake is what it was, and a crash leaves only files that nothing points
+to, for the sweep.
 """
 
 from __future__ import annotations

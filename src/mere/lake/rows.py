@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mere.errors import ReadOnlyRef, RefNotFound
 from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space, Stats
@@ -13,6 +14,7 @@ from mere.lake.port import Edit, Head, Moved
 from mere.lake.refs import Ref, RefKind
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 COMMIT = "c.seq, c.id, c.line, c.parent, c.kind, c.at, c.author, c.message, c.run, c.source, c.expired"
 REF = "r.name, r.kind, r.head, r.parent, r.created_at, r.created_by"
@@ -27,6 +29,9 @@ CHAIN = """WITH RECURSIVE chain (line, upto) AS (
     SELECT b.line, b.seq FROM chain
     JOIN mere_lines l ON l.line = chain.line JOIN mere_commits b ON b.seq = l.base)"""
 IN_CHAIN = "JOIN chain ON c.line = chain.line AND c.seq <= chain.upto"
+
+_SPACES = {space.value: space for space in Space}
+_KINDS = {kind.value: kind for kind in Kind}
 
 _INSERT_RELATION = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location,"
@@ -66,13 +71,13 @@ def to_commit(row: Row) -> Commit:
 
 
 def _to_entry(kind: str | None, value: str | None) -> Entry | None:
-    return None if kind is None or value is None else Entry(Kind(kind), value)
+    return None if kind is None or value is None else Entry(_KINDS[kind], value)
 
 
 def _to_change(row: Row) -> Change:
     _, space, namespace, name, old_kind, old, new_kind, new, *counts = row
     stats = None if counts[0] is None else Stats(*counts)
-    key = Key(Space(space), namespace, name)
+    key = Key(_SPACES[space], namespace, name)
     return Change(key, _to_entry(old_kind, old), _to_entry(new_kind, new), stats)
 
 
@@ -99,7 +104,7 @@ def insert_ref(tx: Tx, ref: Ref) -> None:
     line = new_line(tx, ref.head) if ref.kind.writable else commit_at(tx, ref.head).line
     tx.run(
         "INSERT INTO mere_refs (name, kind, line, head, parent, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (ref.name, ref.kind, line, ref.head, ref.parent, stamp(ref.created_at), ref.created_by),
+        (ref.name, ref.kind.value, line, ref.head, ref.parent, stamp(ref.created_at), ref.created_by),
     )
 
 
@@ -128,7 +133,7 @@ def with_changes(tx: Tx, commits: Sequence[Commit]) -> list[Commit]:
             ORDER BY c.seq, c.space DESC, c.namespace, c.name"""
         for row in tx.rows(query, part):
             changes[row[0]].append(_to_change(row))
-    return [Commit(**{**vars(commit), "changes": tuple(changes[commit.seq])}) for commit in commits]
+    return [replace(commit, changes=tuple(changes[commit.seq])) for commit in commits]
 
 
 def head(tx: Tx, name: str) -> Head:
@@ -145,7 +150,7 @@ def entries_at(tx: Tx, seq: int) -> Entries:
         ON c.seq = l.seq AND c.space = l.space AND c.namespace = l.namespace AND c.name = l.name
     WHERE c.new IS NOT NULL"""
     return {
-        Key(Space(space), namespace, name): Entry(Kind(kind), value)
+        Key(_SPACES[space], namespace, name): Entry(_KINDS[kind], value)
         for space, namespace, name, kind, value in tx.rows(query, (seq,))
     }
 
@@ -160,15 +165,33 @@ def _standing(tx: Tx, name: str) -> Entries:
         "SELECT namespace, property_key, property_value FROM iceberg_namespace_properties WHERE catalog_name = ?",
         (name,),
     )
-    entries = {Key(Space.RELATION, r[0], r[1]): Entry(Kind(r[2]), r[3]) for r in relations}
+    entries = {Key(Space.RELATION, r[0], r[1]): Entry(_KINDS[r[2]], r[3]) for r in relations}
     entries.update({Key(Space.PROPERTY, p[0], p[1]): Entry(Kind.PROPERTY, p[2]) for p in properties})
+    return entries
+
+
+def _standing_at(tx: Tx, name: str, keys: Collection[Key]) -> Entries:
+    """The entries of some keys: a publish of ten tables must not read ten thousand rows."""
+    entries: dict[Key, Entry] = {}
+    for part in _parts(sorted(keys)):
+        places = ", ".join(["(?, ?)"] * len(part))
+        names = [text for key in part for text in (key.namespace, key.name)]
+        where = f"catalog_name = ? AND (%s) IN (VALUES {places})"
+        for space, namespace, key, kind, value in tx.rows(
+            f"SELECT 'relation', table_namespace, table_name, lower(coalesce(iceberg_type, 'TABLE')), metadata_location"
+            f" FROM iceberg_tables WHERE {where % 'table_namespace, table_name'}"
+            f" UNION ALL SELECT 'property', namespace, property_key, 'property', property_value"
+            f" FROM iceberg_namespace_properties WHERE {where % 'namespace, property_key'}",
+            (name, *names, name, *names),
+        ):
+            entries[Key(_SPACES[space], namespace, key)] = Entry(_KINDS[kind], value)
     return entries
 
 
 def standing_changes(tx: Tx, edit: Edit) -> list[Change]:
     """The edit's changes that are still to be made, in the order of their keys, if the target still allows them."""
-    standing = _standing(tx, edit.target)
     reads = edit.reads or {}
+    standing = _standing_at(tx, edit.target, {change.key for change in edit.changes} | reads.keys())
     todo = [change for change in edit.changes if standing.get(change.key) != change.new]
     moved = {change.key for change in todo if standing.get(change.key) != change.old}
     moved |= {key for key, entry in reads.items() if standing.get(key) != entry}
@@ -247,12 +270,12 @@ def record(tx: Tx, edit: Edit, target: Ref, changes: Sequence[Change]) -> Commit
     """Write the commit and its changes, and make it the target's head."""
     parent = commit_at(tx, target.head)
     line = tx.rows("SELECT line FROM mere_refs WHERE name = ?", (edit.target,))[0][0]
-    id_, at = secrets.token_hex(8), max(datetime.now(UTC), parent.at)
+    id_, at = secrets.token_hex(8), stamp(max(datetime.now(UTC), parent.at))
     source = edit.source.name if edit.source else None
     tx.run(
         "INSERT INTO mere_commits (id, line, parent, kind, at, author, message, run, source)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (id_, line, parent.seq, edit.kind, stamp(at), edit.author, edit.message, edit.run, source),
+        (id_, line, parent.seq, edit.kind.value, at, edit.author, edit.message, edit.run, source),
     )
     ((seq,),) = tx.rows("SELECT seq FROM mere_commits WHERE id = ?", (id_,))
     tx.run_many(
@@ -261,14 +284,17 @@ def record(tx: Tx, edit: Edit, target: Ref, changes: Sequence[Change]) -> Commit
         [_change_row(seq, line, change) for change in changes],
     )
     tx.run("UPDATE mere_refs SET head = ? WHERE name = ?", (seq, edit.target))
-    return with_changes(tx, [commit_at(tx, seq)])[0]
+    return replace(commit_at(tx, seq), changes=tuple(changes))
 
 
 def _change_row(seq: int, line: int, change: Change) -> Row:
     key, old, new, stats = change.key, change.old, change.new, change.stats
-    entries = tuple(part for entry in (old, new) for part in ((entry.kind, entry.value) if entry else (None, None)))
-    counts = (stats.rows_added, stats.rows_removed, stats.files_added, stats.files_removed) if stats else (None,) * 4
-    return (seq, line, key.space, key.namespace, key.name, *entries, *counts)
+    return (
+        *(seq, line, key.space.value, key.namespace, key.name),
+        *((old.kind.value, old.value) if old else (None, None)),
+        *((new.kind.value, new.value) if new else (None, None)),
+        *((stats.rows_added, stats.rows_removed, stats.files_added, stats.files_removed) if stats else (None,) * 4),
+    )
 
 
 def follow(tx: Tx, name: str, target: str, seq: int) -> None:
@@ -292,5 +318,5 @@ def follow(tx: Tx, name: str, target: str, seq: int) -> None:
     tx.run("UPDATE mere_refs SET line = ?, head = ? WHERE name = ?", (new_line(tx, seq), seq, name))
 
 
-def _parts(items: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
+def _parts(items: Sequence[T], size: int = 400) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -249,18 +249,20 @@ def _leases(tx: Tx) -> list[Lease]:
 def _pointers(tx: Tx, without: frozenset[str], expired: frozenset[int]) -> set[str]:
     rows_of_refs = tx.rows("SELECT catalog_name, metadata_location FROM iceberg_tables")
     found = {location for name, location in rows_of_refs if name not in without}
-    parents: dict[int, int | None] = {
-        seq: parent
-        for seq, parent in tx.rows("SELECT seq, parent FROM mere_commits WHERE expired = 0")
-        if seq not in expired
-    }
+    parents: dict[int, int | None] = {}  # of the commits that are kept
+    whole: set[int | None] = {None}  # those of them whose entire history is kept
+    for seq, parent, gone in tx.rows("SELECT seq, parent, expired FROM mere_commits ORDER BY seq"):
+        if not gone and seq not in expired:
+            parents[seq] = parent
+            if parent in whole:
+                whole.add(seq)
     changes = tx.rows("SELECT seq, old, new FROM mere_changes WHERE space = 'relation'")
     found.update(entry for seq, *entries in changes if seq in parents for entry in entries)
     # What stands at a commit stands at the next one too, unless the next one's change names it as the old. So the
     # changes of all kept commits, and all that stands where they end, are all that is needed to read any of them;
     # the change that once set a pointer may belong to a commit that has expired.
     heads = {head for name, head in tx.rows("SELECT name, head FROM mere_refs") if name not in without}
-    for tip in parents.keys() - set(parents.values()) - heads:
+    for tip in parents.keys() - set(parents.values()) - heads - whole:
         found.update(entry.value for key, entry in rows.entries_at(tx, tip).items() if key.space is Space.RELATION)
     return {location for location in found if location is not None}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing
 
@@ -33,7 +33,8 @@ class LocalStorage:
 
     def read(self, location: str) -> bytes:
         try:
-            return local_path(location).read_bytes()
+            with open(_path(location), "rb") as file:  # noqa: PTH123 - a publish reads hundreds, and a Path costs
+                return file.read()
         except FileNotFoundError as error:
             raise MetadataMissing(
                 f"{location} is gone, though the lake points to it.",
@@ -77,8 +78,12 @@ class LocalStorage:
 
 
 def local_path(location: str) -> Path:
-    if not location.startswith("file:"):
-        if "://" in location:
-            raise LakeError(f"{location} is not on this machine's disk.")
-        return Path(location)
-    return Path(unquote(urlsplit(location).path))
+    return Path(_path(location))
+
+
+def _path(location: str) -> str:
+    if location.startswith("file:"):
+        return urlsplit(location).path  # not unquoted: Iceberg writes the names as they are on disk
+    if "://" in location:
+        raise LakeError(f"{location} is not on this machine's disk.")
+    return location

@@ -189,7 +189,8 @@ class _Look:
                 self.reach.add(pointer)
         except (LakeUnreadable, MetadataMissing) as error:
             raise type(error)(
-                f"{error.message} Without it nobody can tell which files are needed, so no file was deleted.",
+                f"{error.message} Without it nobody can tell which files are needed: the sweep stopped, and nothing"
+                " that it may lead to was deleted.",
                 remedy="Put the file back from a backup, or repair what keeps it from being read.",
             ) from error
         self._seen |= new

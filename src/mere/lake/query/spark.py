@@ -25,7 +25,9 @@ _UNLIKE = {
     "flatten": "flatten",
     "format": "format_string",
     "hash": "hash",
+    "jsonformat": "to_json",
     "kurtosis": "kurtosis",
+    "map_concat": "map_concat",
     "monthsbetween": "months_between",
     "printf": "printf",
     "skewness": "skewness",
@@ -34,6 +36,7 @@ _UNLIKE = {
 }
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
+_DIFFERS = exp.Literal.string("Spark writes a value of this view in another way than DuckDB: read the view with Spark")
 _DIRECTIVE = re.compile(r"%-?[A-Za-z](?:strict)?")
 
 
@@ -65,24 +68,58 @@ def _as_it_is(node: exp.Expr) -> exp.Expr:
 
 def _cast(node: exp.Expr) -> exp.Expr:
     kind, value = node.args["to"].this, node.this
-    if isinstance(value, exp.Literal):
+    if value.is_string:
         return node
     if kind in _INTEGERS:
-        # Spark cuts the fraction off, DuckDB rounds.
-        double, decimal = exp.DataType.build("double"), exp.DataType.build("decimal(38, 18)")
-        return (
-            exp.Case()
-            .when(_type_is(value, "DOUBLE", "FLOAT"), _cast_of(node, _truncated(value, double)))
-            .when(_type_is(value, "DECIMAL"), _cast_of(node, _truncated(value, decimal)))
-            .else_(node.copy())
-        )
-    if kind in _TEXTS:
-        # Spark leaves the time zone out, which is always UTC here.
-        without_zone = exp.Anonymous(
-            this="REGEXP_REPLACE", expressions=[node.copy(), exp.Literal.string(r"\+00$"), exp.Literal.string("")]
-        )
-        return exp.Case().when(_type_is(value, "TIMESTAMP WITH TIME ZONE"), without_zone).else_(node.copy())
-    return node
+        return _to_integer(node, value)
+    return _to_text(node, value) if kind in _TEXTS else node
+
+
+def _to_integer(cast: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Spark cuts the fraction off, DuckDB rounds."""
+    double, decimal = exp.DataType.build("double"), exp.DataType.build("decimal(38, 18)")
+    return (
+        exp.Case()
+        .when(_type_is(value, "DOUBLE", "FLOAT"), _cast_of(cast, _truncated(value, double)))
+        .when(_type_is(value, "DECIMAL"), _cast_of(cast, _truncated(value, decimal)))
+        .else_(cast.copy())
+    )
+
+
+def _to_text(cast: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Spark leaves the time zone out, which is always UTC here. Other texts that differ are refused as they come."""
+    without_zone = _call("REGEXP_REPLACE", cast, exp.Literal.string(r"\+00$"), exp.Literal.string(""))
+    is_list = _call("RIGHT", _call("TYPEOF", value), exp.Literal.number(1)).eq(exp.Literal.string("]"))
+    differs = exp.or_(_is_unusual_double(value), _type_is(value, "STRUCT", "MAP", "BLOB"), is_list)
+    return (
+        exp.Case()
+        .when(_type_is(value, "TIMESTAMP WITH TIME ZONE"), without_zone)
+        .when(differs, _call("ERROR", _DIFFERS))
+        .else_(cast.copy())
+    )
+
+
+def _is_unusual_double(value: exp.Expr) -> exp.Expr:
+    """One that Spark writes with an exponent, or NaN, or an infinity."""
+    text = exp.Cast(this=value.copy(), to=exp.DataType.build("text"))
+    number = exp.TryCast(this=text, to=exp.DataType.build("double"))
+    usual = exp.Between(this=_call("ABS", number), low=_number("0.001"), high=_number("9999999"))
+    return exp.and_(_type_is(value, "DOUBLE", "FLOAT"), exp.not_(exp.or_(number.eq(0), usual)))
+
+
+def _joined(node: exp.Expr) -> exp.Expr:
+    """Of what is joined to a text, too, the type is only known to DuckDB; it may be an array joined to an array."""
+    operands = node.expressions or [node.this, node.expression]
+    differs = [
+        exp.or_(_type_is(value, "TIMESTAMP WITH TIME ZONE", "STRUCT", "MAP"), _is_unusual_double(value))
+        for value in operands
+        if not value.is_string and not isinstance(value, exp.Case | exp.Cast)  # those are mended already
+    ]
+    return exp.Case().when(exp.or_(*differs), _call("ERROR", _DIFFERS)).else_(node.copy()) if differs else node
+
+
+def _number(text: str) -> exp.Expr:
+    return exp.Literal.number(text)
 
 
 def _cast_of(cast: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -116,6 +153,11 @@ def _day_of_week(node: exp.Expr) -> exp.Expr:
 def _weekday(node: exp.Expr) -> exp.Expr:
     date = exp.Cast(this=node.expressions[0].copy(), to=exp.DataType.build("date"))
     return _plus(_call("ISODOW", date), -1)  # Monday is 0 in Spark
+
+
+def _date_part(node: exp.Expr) -> exp.Expr:
+    part, value = node.expressions
+    return _extract(exp.Extract(this=exp.var(part.name.upper()), expression=value.copy()))
 
 
 def _extract(node: exp.Expr) -> exp.Expr:
@@ -152,6 +194,18 @@ def _array_contains(node: exp.Expr) -> exp.Expr:
     array = node.this
     certain = exp.or_(node.copy(), _call("LIST_COUNT", array).eq(_call("LEN", array)))
     return exp.Case().when(certain, node.copy())
+
+
+def _lambda(node: exp.Expr) -> exp.Expr:
+    if isinstance(node.parent, exp.Transform | exp.ArrayFilter) and len(node.expressions) > 1:
+        raise Unlike("the index of an array's elements begins with 0 in Spark and with 1 in DuckDB")
+    return node
+
+
+def _regexp_replace(node: exp.Expr) -> exp.Expr:
+    if set(node.text("replacement")) & {"$", "\\"}:
+        raise Unlike("regexp_replace writes groups differently in DuckDB than in Spark")
+    return node
 
 
 def _is_nan(node: exp.Expr) -> exp.Expr:
@@ -214,18 +268,24 @@ def _renamed(function: str) -> Callable[[exp.Expr], exp.Expr]:
 _MENDERS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
     "arraycontains": _array_contains,
     "cast": _cast,
+    "concat": _joined,
+    "concatws": _joined,
+    "date_part": _date_part,
     "datediff": _date_difference,
     "dayofweek": _day_of_week,
+    "dpipe": _joined,
     "every": _renamed("BOOL_AND"),
     "extract": _extract,
     "ilike": _like,
     "isnan": _is_nan,
     "isnotnull": _is_not_null,
     "isnull": _is_null,
+    "lambda": _lambda,
     "lateral": _lateral,
     "like": _like,
     "max": _extreme,
     "min": _extreme,
+    "regexpreplace": _regexp_replace,
     "select": _select,
     "some": _renamed("BOOL_OR"),
     "strtodate": _format,

@@ -54,7 +54,7 @@ def translate(name: str, view: Metadata, database: str, lookup: Lookup) -> Trans
 
 def untranslatable(name: str, why: str, dialect: str = "spark") -> QueryError:
     return QueryError(
-        f"View {name} is written in {dialect} SQL that mere sql cannot translate for DuckDB: {why}",
+        f"View {name} is written in {dialect} SQL that mere sql cannot translate for DuckDB: {why.rstrip('.')}.",
         remedy="Query its tables instead, or read it with Spark.",
     )
 

@@ -1,0 +1,54 @@
+# Everything sets itself up: Python 3.11 or newer is enough for the tools, Java 17 or 21 for Spark.
+# uv is taken from PATH, or installed (pinned, hashes checked) into .tools/. Another Python: make PYTHON=python3.13 …
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-long lint bench lock clean
+
+UV     := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
+PY     := .venv/bin/python
+READY  := .venv/.ready
+
+export UV_PYTHON_DOWNLOADS := never
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## a branch, two tables, one atomic publish, time travel, a revert
+	@$(PY) examples/first_lake.py
+
+test: $(READY) ## the test suite, under 10 minutes on 2 cores
+	@$(PY) -m pytest -m "not long"
+
+test-long: $(READY) ## all tests, the long ones too
+	@$(PY) -m pytest
+
+lint: $(READY) ## style, format, types, import arrows
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo
+
+bench: $(READY) ## the figures of docs/benchmarks.md, under 30 minutes; BENCH_SCALE, BENCH_BLOCKS
+	@$(PY) -m bench
+
+lock: $(UV) ## resolve the dependencies of pyproject.toml anew
+	UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 \
+		--generate-hashes --all-extras pyproject.toml -o requirements.lock
+
+clean: ## remove all that make made
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-lake
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): $(UV) requirements.lock requirements-build.txt pyproject.toml
+	@$(PY) -c "" 2>/dev/null || { \
+		python=$$(.ci/find-python $(PYTHON)) && $(UV) venv --quiet --clear --python "$$python" .venv; }
+	@echo "Installing the locked dependencies (the first time takes a few minutes: pyspark is 400 MB)"
+	@$(UV) pip sync --quiet --python $(PY) --require-hashes \
+		--build-constraints requirements-build.txt requirements.lock
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.tools/bin/uv: requirements-uv.txt
+	@.ci/make-tools $(PYTHON)

@@ -1,0 +1,1 @@
+"""Measurements that mean something on a noisy machine: see bench/README.md."""

@@ -1,0 +1,124 @@
+"""docs/benchmarks.md, written from the results and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figures
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+
+INTRODUCTION = """\
+# Benchmarks
+
+Written by `make bench` from `bench/results/`; do not edit.
+How it is measured: [bench/README.md](../bench/README.md).
+
+A ratio is ours divided by the peer's, so below 1 is better than the peer. It is the median of paired runs
+(ours, peer, peer, ours), with the quartiles in brackets. Times are medians, with the best in brackets: they
+belong to one machine on one day and promise nothing. CPU seconds and memory are those of all processes, the
+JVM included.
+"""
+
+NAMES = {
+    "wall": "wall time",
+    "cpu": "CPU time",
+    "rss": "peak memory",
+    "files": "files written",
+    "bytes": "bytes written",
+    "metadata_bytes": "metadata bytes",
+}
+
+
+def page(results: Sequence[Figures]) -> str:
+    verdicts = [(result, target) for result in results for target in result["targets"]]
+    parts = [INTRODUCTION]
+    if verdicts:
+        parts.append("## Targets\n\n" + table(["figure", "target", "measured", "met"], map(verdict, verdicts)))
+    parts += [section(result) for result in results]
+    return "\n".join(parts)
+
+
+def verdict(judged: tuple[Figures, dict[str, Any]]) -> list[str]:
+    result, target = judged
+    return [
+        f"[{result['title']}](#{anchor(result['title'])}): {name(target['metric'])}",
+        f"at most {limit(target)}",
+        shown(target["metric"], target["figure"]) if target["absolute"] else ratio(target["figure"]),
+        "yes" if target["met"] else "**no**",
+    ]
+
+
+def section(result: Figures) -> str:
+    rows = [row(result, metric, figures) for metric, figures in result["metrics"].items() if figures["ours"]]
+    return "\n".join([
+        f"## {result['title']}\n",
+        f"{result['about']}\n",
+        table(["", result["ours"], result["peer"], "ratio", "target"], rows),
+        footnote(result),
+    ])  # fmt: skip
+
+
+def row(result: Figures, metric: str, figures: dict[str, Any]) -> list[str]:
+    targets = [target for target in result["targets"] if target["metric"] == metric]
+    return [
+        name(metric),
+        side(metric, figures["ours"]),
+        side(metric, figures["peer"]),
+        spread(figures["ratio"]),
+        "; ".join(f"{limit(target)} {'met' if target['met'] else '**missed**'}" for target in targets),
+    ]
+
+
+def footnote(result: Figures) -> str:
+    machine, versions = result["machine"], result["versions"]
+    noisy = f", {result['noisy_blocks']} of them noisy" if result["noisy_blocks"] else ""
+    return (
+        f"{result['measured']}, scale {result['scale']}, {result['blocks']} blocks{noisy}; {machine['cpu']}, "
+        f"{machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; "
+        + ", ".join(f"{package} {version}" for package, version in versions.items())
+        + ".\n"
+    )
+
+
+def table(heads: Sequence[str], rows: Any) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+
+
+def name(metric: str) -> str:
+    return NAMES.get(metric, metric)
+
+
+def anchor(title: str) -> str:
+    return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c in "-_")
+
+
+def limit(target: dict[str, Any]) -> str:
+    return shown(target["metric"], target["at_most"]) if target["absolute"] else f"{target['at_most']:g} ×"
+
+
+def ratio(value: float) -> str:
+    return f"{value:.2f} ×" if value < 10 else f"{value:.0f} ×"
+
+
+def spread(figures: dict[str, float] | None) -> str:
+    return f"{ratio(figures['median'])} ({figures['low']:.2f}–{figures['high']:.2f})" if figures else ""
+
+
+def side(metric: str, figures: dict[str, float] | None) -> str:
+    return f"{shown(metric, figures['median'])} ({shown(metric, figures['min'])})" if figures else ""
+
+
+def shown(metric: str, value: float) -> str:
+    if metric == "files":
+        return f"{value:,.0f}"
+    if metric == "rss" or metric.endswith("bytes"):
+        return f"{value / 1e6:,.0f} MB" if value >= 1e7 else f"{value / 1e3:,.0f} kB"
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+
+
+def write(results: Sequence[Figures]) -> None:
+    PAGE.write_text(page(results), encoding="utf-8")

@@ -1,0 +1,108 @@
+"""Rules about the tree itself that no other tool checks."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted((ROOT / "src" / "mere").rglob("*.py"))
+
+VAGUE = {"utils", "util", "common", "core", "helpers", "helper", "misc"}
+HEAVY = {"duckdb", "fastavro", "pyarrow", "pyiceberg", "pyspark", "py4j", "sqlalchemy", "sqlglot"}
+
+# Written in pieces, so that this file passes its own test.
+MACHINE_PATH = re.compile(r"(?<![\w.~$})\]-])/(?:" + "|".join(["root", "home", "Users", "work"]) + r")/\w")
+REGISTRY = re.compile("|".join(re.escape(".".join(host)) for host in (
+    ("pypi", "org"), ("pythonhosted", "org"), ("repo1", "maven"), ("repo", "maven"), ("maven", "org"),
+)))  # fmt: skip
+
+
+def tree() -> Iterator[Path]:
+    """Every text file that is, or could be, committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    for name in sorted(filter(None, listed.stdout.split("\0"))):
+        path = ROOT / name
+        if path.is_file() and b"\0" not in path.read_bytes():
+            yield path
+
+
+def lines_with(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in tree()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    parts = {path: set(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES}
+    assert [str(path) for path, names in parts.items() if names & VAGUE] == []
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {path.name: length for path, length in lengths.items() if length > 400} == {}
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    assert lines_with(MACHINE_PATH) == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    assert lines_with(REGISTRY) == []
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param("import mere", id="import mere"),
+        pytest.param("import mere.cli; mere.cli.main(['--help'], standalone_mode=False)", id="mere --help"),
+    ],
+)
+def test_start_up_imports_nothing_heavy(start: str) -> None:
+    code = f"{start}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(shown.stdout.splitlines()[-1])}
+    assert loaded & HEAVY == set()
+
+
+def test_the_lock_names_no_index_and_has_a_hash_for_every_package() -> None:
+    for name in ("requirements.lock", "requirements-uv.txt", "requirements-build.txt"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert not re.search(r"^\s*--(index|extra-index|find-links)|https?://", text, re.MULTILINE), name
+        pins = re.findall(r"^[A-Za-z0-9].*==.*$", text, re.MULTILINE)
+        assert pins, name
+        assert [pin for pin in pins if not pin.endswith("\\")] == [], name
+
+
+def test_the_lock_fits_pyproject() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = {
+        canonicalize_name(name): version
+        for name, version in re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;]+)", text, re.MULTILINE)
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    unfit = []
+    for requirement in map(Requirement, wanted):
+        version = locked.get(canonicalize_name(requirement.name))
+        if version is None or not requirement.specifier.contains(version, prereleases=True):
+            unfit.append(f"{requirement} is locked as {version}")
+    assert unfit == [], "run `make lock`"
