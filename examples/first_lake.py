@@ -33,8 +33,8 @@ def main() -> None:
         spark = session.spark
         spark.sql("create namespace silver")
         spark.sql("create namespace gold")
-        spark.sql("""create table silver.orders as select * from values
-            (1, date'2026-11-01', 40.0), (2, date'2026-11-01', 2.5), (3, date'2026-11-02', 10.0) as t(id, day, amount)""")
+        spark.sql("""create table silver.orders as select * from values (1, date'2026-11-01', 40.0),
+            (2, date'2026-11-01', 2.5), (3, date'2026-11-02', 10.0) as t(id, day, amount)""")
         spark.sql("create table gold.daily_revenue as select day, sum(amount) revenue from silver.orders group by day")
         show(lake, revenue)
 
@@ -64,9 +64,9 @@ def main() -> None:
     step("The log of main")
     for entry in lake.log():
         changed = ", ".join(str(change.key) for change in entry.changes)
-        print(f"   {entry.short_id}  {entry.at:%H:%M:%SZ}  {entry.author}: {entry.message}  [{changed}]")
+        print(f"   {entry.short_id}  {entry.at:%H:%M:%SZ}  {entry.author or 'an engine'}: {entry.message}  [{changed}]")
 
-    print(f"\nGo on: .venv/bin/mere --lake {FOLDER} log; .venv/bin/mere --lake {FOLDER} sql \"{revenue}\"")
+    print(f'\nGo on: .venv/bin/mere --lake {FOLDER} log; .venv/bin/mere --lake {FOLDER} sql "{revenue}"')
 
 
 if __name__ == "__main__":

@@ -65,9 +65,7 @@ def test_a_name_is_enough(tmp_path: Path, text: str) -> None:
     assert (project.profile, project.lake, project.spark) == ("local", tmp_path / "lake", SparkSettings())
 
 
-def test_the_profile_is_chosen_by_argument_then_by_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_profile_is_chosen_by_argument_then_by_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "name: shop\nprofiles:\n  a: {lake: one}\n  b: {lake: two}\n")
     monkeypatch.setenv("MERE_PROFILE", "a")
     assert config.load(path).lake == tmp_path / "one"
@@ -85,7 +83,7 @@ def test_variables_are_taken_from_the_environment(tmp_path: Path, monkeypatch: p
 def test_only_the_chosen_profile_needs_its_variables(tmp_path: Path) -> None:
     path = written(tmp_path, FULL)
     config.load(path, "local")
-    with pytest.raises(ConfigError, match=rf"{path}:15: .*`LAKE`, which is not set"):
+    with pytest.raises(ConfigError, match=rf"{path}:14: .*`LAKE`, which is not set"):
         config.load(path, "team")
 
 

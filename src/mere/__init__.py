@@ -23,6 +23,6 @@ def __getattr__(name: str) -> Any:
     # Each public name is imported when it is first used, so that `import mere` costs next to nothing.
     if name not in _HOMES:
         raise AttributeError(f"module 'mere' has no attribute {name!r}")
-    import importlib  # noqa: PLC0415
+    import importlib
 
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -158,8 +158,8 @@ def _parse(path: Path) -> yaml.Node | None:
         raise ConfigError(f"{path}: is not UTF-8 text") from exc
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 1
-        problem = exc.problem or exc.context or "not YAML"
-        # The snippet that PyYAML would add shows the line itself, which may hold a secret.
+        # PyYAML would add the line itself and quote words from it, and both may be a secret.
+        problem = re.sub(r"'[^']{2,}'", "…", exc.problem or exc.context or "not YAML")
         raise ConfigError(f"{path}:{line}: not valid YAML: {problem}") from None
     except yaml.YAMLError:
         raise ConfigError(f"{path}: not valid YAML") from None

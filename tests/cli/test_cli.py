@@ -63,7 +63,7 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield from commands(command, (*path, name))
 
 
-@pytest.mark.parametrize(("path", "command"), list(commands(main)), ids=lambda value: str(value))
+@pytest.mark.parametrize(("path", "command"), list(commands(main)), ids=str)
 def test_every_command_has_help_with_an_example_and_json(path: tuple[str, ...], command: click.Command) -> None:
     done = CliRunner().invoke(main, [*path, "--help"])
     assert done.exit_code == 0
@@ -167,6 +167,6 @@ def test_a_moved_lake_is_mended(mere: Shell, tmp_path: Path) -> None:
 
 
 def test_a_bug_shows_its_traceback_and_a_closed_pipe_does_not(mere: Shell) -> None:
-    script = f'{sys.executable} -m mere log | head -c 1'
+    script = f"{sys.executable} -m mere log | head -c 1"
     done = subprocess.run(["sh", "-c", script], cwd=mere.folder, capture_output=True, text=True, check=False)
     assert done.stderr == ""

@@ -28,20 +28,12 @@ VERBS: dict[str, Verb] = {
     "drop": lambda lake: lake.drop("a.t", "a.u"),
     "fork": lambda lake: lake.branch("new"),
 }
+_COMMIT = ["commit.begun", "commit.checked", "commit.moved", "commit.recorded", "commit.followed", "commit.durable"]
 POINTS = {
-    "publish": ["publish.prepared", "commit.begun", "commit.checked", "commit.moved", "commit.recorded"]
-    + ["commit.followed", "commit.durable"],
-    "publish of a run": ["publish.prepared", "commit.begun", "commit.checked", "commit.moved", "commit.recorded"]
-    + ["commit.followed", "commit.durable"],
-    "revert": [
-        "commit.begun",
-        "commit.checked",
-        "commit.moved",
-        "commit.recorded",
-        "commit.followed",
-        "commit.durable",
-    ],
-    "drop": ["commit.begun", "commit.checked", "commit.moved", "commit.recorded", "commit.followed", "commit.durable"],
+    "publish": ["publish.prepared", *_COMMIT],
+    "publish of a run": ["publish.prepared", *_COMMIT],
+    "revert": _COMMIT,
+    "drop": _COMMIT,
     "fork": ["fork.filled"],
 }
 STEPS = [(verb, point) for verb, points in POINTS.items() for point in points]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def files(lake: Lake) -> list[str]:
 
 
 def refusal(spark: SparkSession, sql: str) -> str:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - whichever class Spark chooses; the sentence is what counts
+    with pytest.raises(Exception) as caught:
         spark.sql(sql).collect()
     return str(explain(caught.value))
 
@@ -130,7 +131,7 @@ def test_writes_by_engines_straight_to_main_are_in_the_log_exactly(lake: Lake, s
     assert inserted == Stats(rows_added=2, files_added=inserted.files_added if inserted else 0)
     assert deleted is not None
     assert deleted.rows_removed - deleted.rows_added == 3
-    for newer, older in zip(new, new[1:], strict=False):
+    for newer, older in pairwise(new):
         assert newer.parent == older.seq
     assert lake.at().metadata("a.t").rows == 8
 

@@ -11,9 +11,9 @@ import pytest
 
 from mere.errors import LakeUnreadable, MereError, MetadataMissing
 from mere.lake import avro
-from mere.lake.files import Reach, reached, split_scheme
+from mere.lake.files import Reach, reached
 from mere.lake.lake import Lake
-from mere.lake.storage import LocalStorage
+from mere.lake.storage import LocalStorage, split_scheme
 from tests.lake.iceberg import BY_NAME_AND_DAY, append, create, delete, files, overwrite, read
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
-import os
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -18,9 +19,9 @@ import pytest
 from pyiceberg import types as iceberg
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, DayTransform
+from pyiceberg.transforms import IdentityTransform
 
-from mere.errors import LakeError, MereError, MetadataMissing, QueryError, RefNotFound
+from mere.errors import MereError, MetadataMissing, QueryError, RefNotFound
 from mere.lake.lake import Lake
 from mere.lake.query import Column, Limits, query
 
@@ -41,6 +42,16 @@ def write(lake: Lake, table: str, rows: pa.Table, ref: str = "main") -> None:
     catalog = lake.pyiceberg(ref)
     catalog.create_namespace_if_not_exists(table.rpartition(".")[0])
     catalog.create_table_if_not_exists(table, rows.schema).append(rows)
+
+
+def point(lake: Lake, namespace: str, name: str, pointer: str) -> None:
+    """A row of the catalog as Spark would write it: PyIceberg has no schemas in schemas."""
+    with contextlib.closing(sqlite3.connect(lake.root / "catalog.db")) as database, database:
+        database.execute(
+            "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location)"
+            " VALUES ('main', ?, ?, 'TABLE', ?)",
+            (namespace, name, pointer),
+        )
 
 
 def rows(lake: Lake, sql: str, at: str = "main") -> list[tuple[Any, ...]]:
@@ -100,7 +111,7 @@ def test_a_count_imports_nothing_heavy_but_duckdb(lake: Lake) -> None:
 def test_limits_reach_duckdb(lake: Lake) -> None:
     settings = "select current_setting('threads'), current_setting('memory_limit')"
     assert list(query(lake, settings, limits=Limits(memory="1GB", threads=1))) == [(1, "953.6 MiB")]
-    with pytest.raises(QueryError, match="memory"):
+    with pytest.raises(QueryError, match="Memory must have a number"):
         query(lake, "select 1", limits=Limits(memory="much"))
 
 
@@ -125,7 +136,8 @@ def test_refs_stand_beside_each_other(lake: Lake) -> None:
     lake.branch("dev")
     lake.tag("v1")
     write(lake, "gold.orders", pa.table({"id": [4], "customer": ["cy"], "amount": [1.0]}), "dev")
-    three = "select (select count(*) from gold.orders), (select count(*) from dev.gold.orders), count(*) from v1.gold.orders"
+    counts = [f"(select count(*) from {name})" for name in ("gold.orders", "dev.gold.orders", "v1.gold.orders")]
+    three = f"select {', '.join(counts)}"
     assert rows(lake, three) == [(3, 4, 3)]
     assert rows(lake, three, at="dev") == [(4, 4, 3)]
     added = 'select id from dev.gold.orders except select id from "dev~1".gold.orders'
@@ -154,9 +166,7 @@ def test_schemas_tables_and_columns_may_have_any_name(lake: Lake) -> None:
 
 
 def test_a_schema_may_lie_in_another(lake: Lake) -> None:
-    catalog = lake.pyiceberg()
-    catalog.create_namespace("eu")
-    write(lake, "eu.gold.orders", ORDERS)
+    point(lake, "eu.gold", "orders", lake.at().pointer("gold.orders"))
     assert rows(lake, "select count(*) from eu.gold.orders") == [(3,)]
     assert rows(lake, "select max(eu.gold.orders.id) from eu.gold.orders") == [(3,)]
     assert rows(lake, 'select count(*) from main."eu.gold".orders') == [(3,)]
@@ -241,7 +251,7 @@ def test_a_table_can_be_described(lake: Lake, verb: str) -> None:
             [("bob",)],
         ),
         ("select count(*) from gold.orders o join gold.customers c on o.customer = c.name", [(3,)]),
-        ("pivot gold.orders on customer using count(*) group by amount > 5 order by all", [(True, 1, 1), (None, 1, 0)]),
+        ("pivot gold.orders on customer using count(*) group by id order by id", [(1, 1, 0), (2, 0, 1), (3, 1, 0)]),
         ("select {'a': 1}.a, [x + 1 for x in [1]], current_date > date '2020-01-01'", [(1, [2], True)]),
         ("summarize select id from gold.orders", [("id", "BIGINT", "1", "3")]),
         ("explain select * from gold.orders", [("physical_plan",)]),
@@ -259,7 +269,8 @@ def test_all_that_reads_is_run(lake: Lake, sql: str, expected: list[tuple[Any, .
     "sql",
     ["insert into gold.orders values (4, 'x', 1)", "update gold.orders set id = 1", "delete from gold.orders",
      "truncate gold.orders", "drop table gold.orders", "create table gold.new as select 1", "create view v as select 1",
-     "alter table gold.orders add column x int", "merge into gold.orders using gold.customers on true when matched then delete",
+     "alter table gold.orders add column x int",
+     "merge into gold.orders using gold.customers on true when matched then delete",
      "copy gold.orders from 'x.csv'", "attach 'x.db'", "use dev", "set threads = 1", "install httpfs", "load httpfs",
      "export database 'x'", "begin", "vacuum", "checkpoint", "pragma memory_limit = '1GB'", "call pragma_version()",
      "explain analyze create table t as select 1", "explain insert into gold.orders values (4, 'x', 1)",
@@ -338,7 +349,7 @@ def test_an_unknown_ref_is_named(lake: Lake) -> None:
 
 def test_an_unknown_column_is_one_sentence_with_its_place(lake: Lake) -> None:
     assert failure(lake, "select custmer from gold.orders") == (
-        'Referenced column "custmer" not found in FROM clause. Candidate bindings: "customer".\n'
+        'Referenced column "custmer" not found in FROM clause. Candidate bindings: "customer", "amount".\n'
         "line 1: select custmer from gold.orders\n"
         "               ^"
     )
@@ -399,10 +410,14 @@ def scramble(path: Path) -> None:
     path.write_bytes(bytes(byte ^ 0x5A for byte in path.read_bytes()))
 
 
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 HARMS: dict[str, Callable[[Path], None]] = {
     "gone": Path.unlink,
     "cut": cut,
-    "empty": lambda path: path.write_bytes(b"") and None or None,
+    "empty": lambda path: (path.write_bytes(b"") and None) or None,
     "scrambled": scramble,
 }
 
@@ -437,7 +452,7 @@ def test_metadata_that_is_something_else_is_damage(lake: Lake, content: str) -> 
 
 def test_a_manifest_that_lost_its_last_block_is_damage(lake: Lake) -> None:
     """It can still be read; only rows would be missing."""
-    (manifest,) = Path(lake.warehouse, "gold", "orders").glob("metadata/*-m0.avro")
+    (manifest,) = Path(lake.at().pointer("gold.orders")).parent.glob("*-m0.avro")
     content = manifest.read_bytes()
     sync = content[-16:]
     manifest.write_bytes(content[: content.index(sync) + 16])
@@ -515,8 +530,8 @@ def test_columns_and_partitions_may_change_over_a_tables_life(lake: Lake) -> Non
         iceberg.NestedField(3, "gone", iceberg.StringType()),
         iceberg.NestedField(4, "at", iceberg.TimestampType()),
     )
-    by_day = PartitionSpec(PartitionField(4, 1000, DayTransform(), "day"))
-    table = lake.pyiceberg().create_table("gold.evolved", schema, partition_spec=by_day)
+    by_time = PartitionSpec(PartitionField(4, 1000, IdentityTransform(), "at"))
+    table = lake.pyiceberg().create_table("gold.evolved", schema, partition_spec=by_time)
     days = [dt.datetime(2026, 11, day) for day in (1, 2, 3)]
     table.append(pa.table({"id": [1, 2, 3], "old": ["a", "b", None], "gone": ["x"] * 3, "at": days}, schema.as_arrow()))
     with table.update_schema() as update:
@@ -527,8 +542,8 @@ def test_columns_and_partitions_may_change_over_a_tables_life(lake: Lake) -> Non
         update.add_column("gone", iceberg.LongType())  # a new column that only has the name of an old one
         update.move_first("gone")
     with table.update_spec() as spec:
-        spec.add_field("id", BucketTransform(4), "bucket")
-        spec.remove_field("day")
+        spec.add_identity("new")
+        spec.remove_field("at")
     table.append(pa.table({"gone": [7], "id": [2**40], "new": ["c"], "at": days[:1]}, table.schema().as_arrow()))
     assert rows(lake, "select * from gold.evolved order by id") == [
         (None, 1, "a", days[0]),
@@ -546,9 +561,3 @@ def test_deleted_rows_are_gone(lake: Lake) -> None:
     lake.pyiceberg().load_table("gold.orders").delete("id = 2")
     assert rows(lake, "select id from gold.orders order by id") == [(1,), (3,)]
     assert rows(lake, "select count(*) from gold.orders") == [(2,)]
-
-
-def test_a_lake_error_stays_what_it_is(lake: Lake) -> None:
-    with pytest.raises(LakeError):
-        query(lake, "select 1", at="main~99")
-    assert os.environ.get("MERE_LAKE") is None

@@ -7,25 +7,16 @@ an empty branch: what lies behind it may be somebody's data.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mere.errors import LakeUnreadable
 from mere.lake import avro
 from mere.lake.metadata import Json, Metadata, MetadataReader
-from mere.lake.storage import Storage
+from mere.lake.storage import Storage, split_scheme
 
 DELETED = 2  # the status of a manifest entry that only says what a snapshot removed
 NEWEST_FORMAT = 3
-
-_FILE_SCHEME = re.compile(r"file:(//[^/]*)?(?=/)")
-
-
-def split_scheme(location: str) -> tuple[str, str]:
-    """`file:` or `file://`, and the path. Engines take the path as it is: a %3A in it is part of a folder's name."""
-    scheme = _FILE_SCHEME.match(location)
-    return (scheme[0], location[scheme.end() :]) if scheme else ("", location)
 
 
 class Reach:
@@ -113,12 +104,12 @@ def reached(pointer: str, storage: Storage) -> set[str]:
 
 
 def read(storage: Storage, location: str) -> bytes:
-    return storage.read(split_scheme(location)[1])
+    return storage.read(location)
 
 
 def read_metadata(storage: Storage, pointer: str) -> Metadata:
     """Read without a cache: a sweep may pass through more metadata files than fit into memory."""
-    metadata = MetadataReader(storage).read(split_scheme(pointer)[1])
+    metadata = MetadataReader(storage).read(pointer)
     with readable(pointer):
         if metadata.format_version > NEWEST_FORMAT or "format-version" not in metadata.raw:
             raise ValueError(f"its format version is {metadata.raw.get('format-version')}")

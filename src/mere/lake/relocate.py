@@ -22,12 +22,12 @@ from typing import Any
 
 from mere.errors import LakeError, MetadataMissing
 from mere.lake import avro, faults
-from mere.lake.files import DELETED, read, read_metadata, readable, snapshots, split_scheme
+from mere.lake.files import DELETED, read, read_metadata, readable, snapshots
 from mere.lake.metadata import Json, Metadata
 from mere.lake.port import Store
 from mere.lake.positions import PATH_ID, moved_positions, moved_vectors
 from mere.lake.sqlite import SqliteStore
-from mere.lake.storage import LocalStorage, Storage
+from mere.lake.storage import LocalStorage, Storage, split_scheme
 
 Progress = Callable[[int, int], None]  # metadata files done, and to be done
 
@@ -235,7 +235,7 @@ class Rewriter:
             )
 
     def _is_present(self, location: str) -> bool:
-        if location not in self._present and self._storage.exists(split_scheme(location)[1]):
+        if location not in self._present and self._storage.exists(location):
             self._present.add(location)
         return location in self._present
 
@@ -283,7 +283,7 @@ class Rewriter:
         return {"file_path": self._write(_fresh(location), new), "file_size_in_bytes": len(new)}
 
     def _write(self, location: str, content: bytes) -> str:
-        self._storage.write_new(split_scheme(location)[1], content)
+        self._storage.write_new(location, content)
         self.files += 1
         self.size += len(content)
         faults.point("relocate.file")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing
+
+_FILE_SCHEME = re.compile(r"file:(//[^/]*)?(?=/)")
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,13 @@ def local_path(location: str) -> Path:
 
 
 def _path(location: str) -> str:
-    if location.startswith("file:"):
-        return urlsplit(location).path  # not unquoted: Iceberg writes the names as they are on disk
-    if "://" in location:
+    _, path = split_scheme(location)
+    if "://" in path:
         raise LakeError(f"{location} is not on this machine's disk.")
-    return location
+    return path
+
+
+def split_scheme(location: str) -> tuple[str, str]:
+    """`file:` or `file://`, and the path. Engines take the path as it is: a %3A in it is part of a folder's name."""
+    scheme = _FILE_SCHEME.match(location)
+    return (scheme[0], location[scheme.end() :]) if scheme else ("", location)

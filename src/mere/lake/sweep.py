@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing, RefNotFound
 from mere.lake import faults
 from mere.lake.commits import Commit, CommitKind
-from mere.lake.files import Reach, split_scheme
+from mere.lake.files import Reach
 from mere.lake.port import Lease, Store
 from mere.lake.refs import Ref, RefKind
-from mere.lake.storage import Storage, StoredFile
+from mere.lake.storage import Storage, StoredFile, local_path
 from mere.names import RUN_PREFIX
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def _delete(lake: Lake, look: _Look, files: Sequence[StoredFile]) -> Iterator[St
 
 def _remove_empty_folders(warehouse: str, policy: Policy, live_since: datetime | None) -> None:
     """Only those that have been empty for the grace time: a writer makes the folder first and the file then."""
-    root = Path(split_scheme(warehouse)[1])
+    root = local_path(warehouse)
     oldest = min(policy.now - policy.grace, live_since or policy.now).timestamp()
     # All times are read first: removing a folder changes the time of the one it was in.
     folders = [(Path(name), Path(name).stat().st_mtime) for name, _, _ in os.walk(root) if Path(name) != root]

@@ -37,7 +37,7 @@ def details(error: duckdb.Error) -> Details:
     try:
         found: Mapping[str, str] = json.loads(text[text.index("{") :])
     except ValueError:
-        found = {"exception_message": text}
+        found = {"exception_message": re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)}
     message = found.get("exception_message", text)
     position = found.get("position")
     missing = found.get("name") if found.get("type") == "Table" else None

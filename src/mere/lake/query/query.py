@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.commits import Commit
-from mere.lake.files import split_scheme
 from mere.lake.query import errors, statements
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.statements import Statement
+from mere.lake.storage import split_scheme
 from mere.lake.tableset import TableSet
 
 if TYPE_CHECKING:

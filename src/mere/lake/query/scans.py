@@ -14,7 +14,7 @@ from mere.errors import LakeUnreadable, MetadataMissing, QueryError
 from mere.lake import avro, files
 from mere.lake.metadata import Metadata
 from mere.lake.query.columns import literal, quoted
-from mere.lake.storage import Storage
+from mere.lake.storage import Storage, split_scheme
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -28,7 +28,7 @@ def scan(connection: DuckDBPyConnection, table: str, metadata: Metadata, storage
     """A FROM item with the rows of the table's current snapshot."""
     kinds = file_kinds(table, metadata, storage)
     if kinds <= _DUCKDB_READS:
-        return f"iceberg_scan({literal(files.split_scheme(metadata.location)[1])})"
+        return f"iceberg_scan({literal(split_scheme(metadata.location)[1])})"
     if kinds <= _PYICEBERG_READS:
         name = f"@pyiceberg {metadata.location}"
         connection.register(name, _Stream(table, metadata.location))
