@@ -1,67 +1,27 @@
-"""`mere sql` over real tables: names, kinds of statements, types, errors, damage."""
+"""`mere sql` over real tables: results, names, kinds of statements."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
-import math
-import sqlite3
 import subprocess
 import sys
-import uuid
-from collections.abc import Callable, Iterator
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as iceberg
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
 
-from mere.errors import MereError, MetadataMissing, QueryError, RefNotFound
+from mere.errors import QueryError
 from mere.lake.lake import Lake
 from mere.lake.query import Column, Limits, query
-
-ORDERS = pa.table({"id": [1, 2, 3], "customer": ["ann", "bob", "ann"], "amount": [10.0, 20.0, None]})
-CUSTOMERS = pa.table({"name": ["ann", "bob"], "country": ["AT", "BE"]})
+from tests.lake import orders
+from tests.lake.orders import CUSTOMERS, ONE_MORE, failure, point, rows, write
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    """`gold.orders` and `gold.customers` on main, in a folder whose name wants quoting."""
-    with Lake.create(tmp_path / 'it\'s [1] "läke" of mine') as lake:
-        write(lake, "gold.orders", ORDERS)
-        write(lake, "gold.customers", CUSTOMERS)
+    with orders.create(tmp_path) as lake:
         yield lake
-
-
-def write(lake: Lake, table: str, rows: pa.Table, ref: str = "main") -> None:
-    catalog = lake.pyiceberg(ref)
-    catalog.create_namespace_if_not_exists(table.rpartition(".")[0])
-    catalog.create_table_if_not_exists(table, rows.schema).append(rows)
-
-
-def point(lake: Lake, namespace: str, name: str, pointer: str) -> None:
-    """A row of the catalog as Spark would write it: PyIceberg has no schemas in schemas."""
-    with contextlib.closing(sqlite3.connect(lake.root / "catalog.db")) as database, database:
-        database.execute(
-            "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location)"
-            " VALUES ('main', ?, ?, 'TABLE', ?)",
-            (namespace, name, pointer),
-        )
-
-
-def rows(lake: Lake, sql: str, at: str = "main") -> list[tuple[Any, ...]]:
-    return list(query(lake, sql, at))
-
-
-def failure(lake: Lake, sql: str, at: str = "main") -> str:
-    with pytest.raises(MereError) as caught:
-        rows(lake, sql, at)
-    return str(caught.value)
 
 
 # Results
@@ -135,7 +95,7 @@ def test_columns_may_carry_the_full_name_of_their_table(lake: Lake) -> None:
 def test_refs_stand_beside_each_other(lake: Lake) -> None:
     lake.branch("dev")
     lake.tag("v1")
-    write(lake, "gold.orders", pa.table({"id": [4], "customer": ["cy"], "amount": [1.0]}), "dev")
+    write(lake, "gold.orders", ONE_MORE, "dev")
     counts = [f"(select count(*) from {name})" for name in ("gold.orders", "dev.gold.orders", "v1.gold.orders")]
     three = f"select {', '.join(counts)}"
     assert rows(lake, three) == [(3, 4, 3)]
@@ -149,7 +109,7 @@ def test_refs_stand_beside_each_other(lake: Lake) -> None:
 @pytest.mark.parametrize("ref", ["temp", "memory", "gold", "information_schema", "pg_catalog", "select", "a-b"])
 def test_a_ref_may_have_a_name_that_duckdb_uses_itself(lake: Lake, ref: str) -> None:
     lake.branch(ref)
-    write(lake, "gold.orders", pa.table({"id": [4], "customer": ["cy"], "amount": [1.0]}), ref)
+    write(lake, "gold.orders", ONE_MORE, ref)
     assert rows(lake, f'select count(*), (select count(*) from gold.orders) from "{ref}".gold.orders') == [(4, 3)]
     assert rows(lake, "select count(*) from gold.orders", at=ref) == [(4,)]
 
@@ -202,7 +162,7 @@ def test_a_query_stays_at_the_commit_where_it_began(lake: Lake) -> None:
     with query(lake, "select o.id from gold.orders o, range(100_000)") as result:
         taken = result.rows(size=1)
         next(taken)
-        write(lake, "gold.orders", pa.table({"id": [4], "customer": ["cy"], "amount": [1.0]}))
+        write(lake, "gold.orders", ONE_MORE)
         assert max(id_ for (id_,) in taken) == 3
     assert rows(lake, "select max(id) from gold.orders") == [(4,)]
 
@@ -317,247 +277,3 @@ def test_copy_never_writes_where_the_lake_is(lake: Lake, tmp_path: Path, monkeyp
             assert "the lake is there" in failure(lake, sql), target
             assert "the lake is there" in failure(lake, f"explain analyze {sql}"), target
     assert rows(lake, "select count(*) from gold.orders") == [(3,)]
-
-
-# Errors
-
-
-def test_an_unknown_table_gets_near_matches_and_a_hint(lake: Lake) -> None:
-    message = failure(lake, "select *\nfrom gold.oders")
-    assert message == (
-        "There is no table gold.oders on main. Did you mean gold.orders?\n"
-        "line 2: from gold.oders\n"
-        "             ^\n"
-        "See: mere tables --at main"
-    )
-    lake.branch("dev")
-    assert "There is no table gold.oders on dev. Did you mean gold.orders?" in failure(lake, "from dev.gold.oders")
-    assert "no table old.orders on dev. Did you mean gold.orders?" in failure(lake, "from old.orders", at="dev")
-    assert "Did you mean gold.orders?" in failure(lake, "select * from orders")
-    assert "is named in a string" in failure(lake, "from query_table('gold.orders')")
-
-
-def test_an_unknown_ref_is_named(lake: Lake) -> None:
-    lake.branch("dev")
-    with pytest.raises(RefNotFound, match="Did you mean dev"):
-        query(lake, "select * from dve.gold.orders")
-    with pytest.raises(RefNotFound, match="does not go 99 commits back"):
-        query(lake, 'select * from "main~99".gold.orders')
-    with pytest.raises(RefNotFound):
-        query(lake, "select 1", at="nowhere")
-
-
-def test_an_unknown_column_is_one_sentence_with_its_place(lake: Lake) -> None:
-    assert failure(lake, "select custmer from gold.orders") == (
-        'Referenced column "custmer" not found in FROM clause. Candidate bindings: "customer", "amount".\n'
-        "line 1: select custmer from gold.orders\n"
-        "               ^"
-    )
-
-
-def test_the_place_of_an_error_is_that_in_the_query_as_it_was_written(lake: Lake) -> None:
-    sql = "select 'ä', main.gold.orders.id\nfrom main.gold.orders join \"main~0\".gold.customers on nope = 1"
-    assert failure(lake, sql).splitlines()[1:] == [
-        'line 2: from main.gold.orders join "main~0".gold.customers on nope = 1',
-        "                                                              ^",
-    ]
-
-
-def test_a_syntax_error_shows_where(lake: Lake) -> None:
-    assert failure(lake, "select 1,\n  from where") == (
-        'Syntax error at or near "where".\nline 2:   from where\n               ^'
-    )
-    long = f"select {', '.join(map(str, range(100)))} frm gold.orders"
-    shown = failure(lake, long).splitlines()
-    assert len(shown[1]) < 120
-    assert shown[1][shown[2].index("^") :].startswith("gold.orders")
-
-
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("select 'x'::int", "Could not convert string 'x' to INT32."),
-        (
-            "select sum(customer) from gold.orders",
-            "No function matches the given name and argument types 'sum(VARCHAR)'.",
-        ),
-        ("select nofunction(1)", "Scalar Function with name nofunction does not exist."),
-        ("select o.x from gold.orders o", 'Table "o" does not have a column named "x".'),
-        ("select * from read_csv('nope.csv')", 'No files found that match the pattern "nope.csv".'),
-        ("select $a", "Values were not provided for the following prepared statement parameters: a."),
-    ],
-)
-def test_other_errors_are_sentences_without_noise(lake: Lake, sql: str, message: str) -> None:
-    found = failure(lake, sql)
-    assert found.startswith(message)
-    assert not {"Error:", "@main", "{", "INSTALL", "\t"} & set(found.replace("(", " ").split())
-
-
-def test_nothing_is_fetched_from_the_network(lake: Lake) -> None:
-    assert "httpfs" in failure(lake, "from read_parquet('s3://bucket/file')")
-    settings = "current_setting('autoinstall_known_extensions'), current_setting('autoload_known_extensions')"
-    assert rows(lake, f"select {settings}") == [(False, False)]
-
-
-# Damage
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def scramble(path: Path) -> None:
-    path.write_bytes(bytes(byte ^ 0x5A for byte in path.read_bytes()))
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-HARMS: dict[str, Callable[[Path], None]] = {
-    "gone": Path.unlink,
-    "cut": cut,
-    "empty": lambda path: (path.write_bytes(b"") and None) or None,
-    "scrambled": scramble,
-}
-
-
-@pytest.mark.parametrize("harm", HARMS)
-@pytest.mark.parametrize(
-    "which", ["metadata/*.metadata.json", "metadata/snap-*.avro", "metadata/*-m0.avro", "data/*.parquet"]
-)
-def test_a_damaged_file_is_named_with_its_table(lake: Lake, which: str, harm: str) -> None:
-    """DuckDB ends the process when a manifest cannot be read: mere looks first."""
-    write(lake, "gold.orders", ORDERS)
-    folder = Path(lake.at().pointer("gold.orders")).parent.parent
-    harmed = sorted(folder.glob(which))
-    assert harmed
-    for path in harmed:
-        HARMS[harm](path)
-    with Lake.open(lake.root) as again, pytest.raises(MereError) as caught:
-        rows(again, "select o.* from main.gold.orders o join gold.customers on o.customer = name")
-    assert "gold.orders cannot be read: " in caught.value.message
-    assert any(str(path) in caught.value.message for path in harmed)
-    assert isinstance(caught.value, MetadataMissing if harm == "gone" else QueryError)
-    assert caught.value.remedy
-
-
-@pytest.mark.parametrize("content", ["[]", "{}", "null", '"text"', '{"format-version": 2, "location": "x"}'])
-def test_metadata_that_is_something_else_is_damage(lake: Lake, content: str) -> None:
-    pointer = Path(lake.at().pointer("gold.orders"))
-    pointer.write_text(content)
-    with Lake.open(lake.root) as again:
-        assert f"{pointer} is not Iceberg metadata" in failure(again, "select * from gold.orders")
-
-
-def test_a_manifest_that_lost_its_last_block_is_damage(lake: Lake) -> None:
-    """It can still be read; only rows would be missing."""
-    (manifest,) = Path(lake.at().pointer("gold.orders")).parent.glob("*-m0.avro")
-    content = manifest.read_bytes()
-    sync = content[-16:]
-    manifest.write_bytes(content[: content.index(sync) + 16])
-    assert "bytes instead of" in failure(lake, "select * from gold.orders")
-
-
-# Types and the life of a table
-
-
-def test_every_type_comes_back_as_it_was_written(lake: Lake) -> None:
-    id_ = uuid.UUID("12345678-1234-5678-1234-567812345678")
-    moment = dt.datetime(2026, 11, 15, 9, 30, 1, 123456)
-    values: dict[str, tuple[pa.DataType, Any]] = {
-        "boolean": (pa.bool_(), True),
-        "int": (pa.int32(), -(2**31)),
-        "long": (pa.int64(), 2**63 - 1),
-        "float": (pa.float32(), 0.5),
-        "double": (pa.float64(), -math.inf),
-        "decimal": (pa.decimal128(38, 10), Decimal("-1234567890123456789012345678.0123456789")),
-        "date": (pa.date32(), dt.date(1, 1, 1)),
-        "time": (pa.time64("us"), dt.time(23, 59, 59, 999999)),
-        "timestamp": (pa.timestamp("us"), moment),
-        "timestamptz": (pa.timestamp("us", "UTC"), moment.replace(tzinfo=dt.UTC)),
-        "string": (pa.string(), "it's “ü”\n\0"),
-        "uuid": (pa.uuid(), id_),
-        "fixed": (pa.binary(3), b"\0\xffa"),
-        "binary": (pa.binary(), b"\0\xff'"),
-        "list": (pa.list_(pa.int32()), [1, None]),
-        "map": (pa.map_(pa.string(), pa.int64()), {"k": 1, "": None}),
-        "struct": (pa.struct([("a", pa.int64()), ("b c", pa.list_(pa.string()))]), {"a": None, "b c": ["x"]}),
-    }
-    schema = pa.schema([(name, type_) for name, (type_, _) in values.items()])
-    arrays = [
-        pa.array([list(value.items()) if name == "map" else value, None], type_)
-        for name, (type_, value) in values.items()
-    ]
-    write(lake, "gold.types", pa.Table.from_arrays(arrays, schema=schema))
-    found, empty = rows(lake, "select * from gold.types order by int nulls last")
-    assert dict(zip(values, found, strict=True)) == {name: value for name, (_, value) in values.items()}
-    assert empty == (None,) * len(values)
-    assert [column.type for column in query(lake, "from gold.types").columns][-5:] == [
-        "BLOB",
-        "BLOB",
-        "INTEGER[]",
-        "MAP(VARCHAR, BIGINT)",
-        'STRUCT(a BIGINT, "b c" VARCHAR[])',
-    ]
-
-
-def test_nan_is_a_number_and_not_null(lake: Lake) -> None:
-    write(lake, "gold.nan", pa.table({"x": [math.nan, 1.0, None]}))
-    assert rows(lake, "select count(x), count(*) from gold.nan") == [(2, 3)]
-    assert rows(lake, "select x from gold.nan where isnan(x)")[0][0] != 0
-
-
-def test_a_table_that_was_never_written_is_empty_and_has_its_columns(lake: Lake) -> None:
-    nested = pa.schema(
-        [("a", pa.int64()), ("s", pa.struct([("x y", pa.decimal128(5, 2))])), ("m", pa.map_(pa.string(), pa.date32()))]
-    )
-    lake.pyiceberg().create_table("gold.empty", nested)
-    found = query(lake, "select * from gold.empty")
-    assert [(column.name, column.type) for column in found.columns] == [
-        ("a", "BIGINT"),
-        ("s", 'STRUCT("x y" DECIMAL(5,2))'),
-        ("m", "MAP(VARCHAR, DATE)"),
-    ]
-    assert list(found) == []
-    assert rows(lake, "select count(*), max(a) from gold.empty") == [(0, None)]
-
-
-def test_columns_and_partitions_may_change_over_a_tables_life(lake: Lake) -> None:
-    schema = Schema(
-        iceberg.NestedField(1, "id", iceberg.IntegerType()),
-        iceberg.NestedField(2, "old", iceberg.StringType()),
-        iceberg.NestedField(3, "gone", iceberg.StringType()),
-        iceberg.NestedField(4, "at", iceberg.TimestampType()),
-    )
-    by_time = PartitionSpec(PartitionField(4, 1000, IdentityTransform(), "at"))
-    table = lake.pyiceberg().create_table("gold.evolved", schema, partition_spec=by_time)
-    days = [dt.datetime(2026, 11, day) for day in (1, 2, 3)]
-    table.append(pa.table({"id": [1, 2, 3], "old": ["a", "b", None], "gone": ["x"] * 3, "at": days}, schema.as_arrow()))
-    with table.update_schema() as update:
-        update.rename_column("old", "new")
-        update.delete_column("gone")
-        update.update_column("id", iceberg.LongType())
-    with table.update_schema() as update:
-        update.add_column("gone", iceberg.LongType())  # a new column that only has the name of an old one
-        update.move_first("gone")
-    with table.update_spec() as spec:
-        spec.add_identity("new")
-        spec.remove_field("at")
-    table.append(pa.table({"gone": [7], "id": [2**40], "new": ["c"], "at": days[:1]}, table.schema().as_arrow()))
-    assert rows(lake, "select * from gold.evolved order by id") == [
-        (None, 1, "a", days[0]),
-        (None, 2, "b", days[1]),
-        (None, 3, None, days[2]),
-        (7, 2**40, "c", days[0]),
-    ]
-    assert rows(lake, "select id from gold.evolved where id > 3") == [(2**40,)]
-    assert rows(lake, "select count(*) from gold.evolved where at = timestamp '2026-11-01'") == [(2,)]
-    assert rows(lake, "select count(*) from gold.evolved where gone is null and new <> 'a'") == [(1,)]
-    assert rows(lake, 'select old, gone from "main~4".gold.evolved where id = 1') == [("a", "x")]
-
-
-def test_deleted_rows_are_gone(lake: Lake) -> None:
-    lake.pyiceberg().load_table("gold.orders").delete("id = 2")
-    assert rows(lake, "select id from gold.orders order by id") == [(1,), (3,)]
-    assert rows(lake, "select count(*) from gold.orders") == [(2,)]

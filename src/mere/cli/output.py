@@ -178,5 +178,5 @@ def change_json(change: Change) -> dict[str, Any]:
         "verb": change.verb,
         "old": change.old.value if change.old else None,
         "new": change.new.value if change.new else None,
-        **(vars(change.stats) if change.stats else {}),
+        **(change.stats._asdict() if change.stats else {}),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mere.config import SparkSettings
 from mere.engine import archive
 from mere.engine.jvm import Jvm, Work, prepare
-from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, lost_connection
+from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, may_be_lost
 from mere.errors import EngineError, SparkFailed
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Driver:
         self.owner = os.getpid()
         self._jvm = jvm
         self._first = first
+        self._open: list[SparkSession] = []
         self._handed_out = False
         self._interrupt = interrupt
 
@@ -58,6 +60,7 @@ class Driver:
             # Workers for Python functions run the Python that runs this, not the first one on PATH.
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)
+            _sign_snapshots(context)
             _cancel_on_interrupt(context, interrupt)
             return cls(jvm, SparkSession(context), interrupt)
         except BaseException as exc:
@@ -72,11 +75,26 @@ class Driver:
     def alive(self) -> bool:
         return self._jvm.alive
 
-    def new_session(self) -> SparkSession:
-        if not self._handed_out:
-            self._handed_out = True
-            return self._first
-        return self._first.newSession()
+    def open(self, settings: SparkSettings) -> SparkSession:
+        """A session with its own catalogs, settings and temporary views."""
+        if self._handed_out:
+            spark = self._first.newSession()
+            for key, value in settings.conf.items():
+                # What concerns the JVM as a whole was decided when it started.
+                if spark.conf.isModifiable(key):
+                    spark.conf.set(key, value)
+        else:
+            self._handed_out, spark = True, self._first
+        self._open.append(spark)
+        _activate(spark)
+        return spark
+
+    def close(self, spark: SparkSession) -> bool:
+        """Forget the session; whether it was the last one."""
+        self._open = [each for each in self._open if each is not spark]
+        if self._open and self.alive:
+            _activate(self._open[-1])
+        return not self._open
 
     def failure_of(self, exc: BaseException) -> SparkFailed | None:
         return failure_of(exc, self._jvm)
@@ -109,7 +127,7 @@ def failure_of(exc: BaseException, jvm: Jvm) -> SparkFailed | None:
     """The exception in readable form, if it came from Spark. To be asked before the JVM is ended."""
     if not is_from_spark(exc):
         return None
-    failure = (_death_of(jvm) if lost_connection(exc) else None) or explain(exc)
+    failure = (_death_of(jvm) if may_be_lost(exc) else None) or explain(exc)
     keep_text(exc)
     return failure
 
@@ -200,10 +218,35 @@ def _forget() -> None:
     SparkSession._activeSession = None
 
 
+def _activate(spark: SparkSession) -> None:
+    """Code that asks for "the" session, as a function in a library may, gets the one that was opened last. It would
+    get the first one, and read the tables of another ref."""
+    from pyspark.sql import SparkSession
+
+    SparkSession._instantiatedSession = SparkSession._activeSession = spark
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
+    sessions.setDefaultSession(spark._jsparkSession)
+    sessions.setActiveSession(spark._jsparkSession)
+
+
 def _remove_scratch_with_the_jvm(context: Any, jvm: Jvm) -> None:
     """If this process is killed, the JVM is the last one to know of its temporary folder."""
     view = context._jvm
     view.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(view.java.io.File(str(jvm.scratch)))
+
+
+def user() -> str:
+    try:
+        return os.environ.get("MERE_AUTHOR") or getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that no user has.
+        return "unknown"
+
+
+def _sign_snapshots(context: Any) -> None:
+    """A session's author reaches every snapshot that Spark writes, but not those that only change metadata, such as a
+    DELETE of whole files. Iceberg's own context reaches all of them, and is the same for the whole process."""
+    context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", user())
 
 
 def _cancel_on_interrupt(context: Any, previous: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import getpass
 import os
 import threading
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from mere.config import SparkSettings
-from mere.engine.driver import Driver
+from mere.engine.driver import Driver, user
 from mere.errors import EngineError
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Session:
         with _lock:
             if not self._stopped:
                 self._stopped = True
-                _release(self._driver)
+                _close(self._driver, self.spark)
 
     def __enter__(self) -> Session:
         return self
@@ -103,19 +102,20 @@ def session(
     """Open a session on the ref.
 
     `read_bytes` is how much it will read, as far as the caller knows: it decides how the JVM is tuned. All sessions of
-    a process share one JVM; the first one's settings hold for it. `author` goes into the summary of each snapshot.
+    a process share one JVM, tuned for the first of them. `author` goes into the summary of each snapshot.
     """
+    settings = settings or SparkSettings()
     lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
-        driver = _acquire(settings or SparkSettings(), read_bytes)
+        driver = _running(settings, read_bytes)
+        spark = driver.open(settings)
         try:
-            spark = driver.new_session()
+            spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or user())
             opened = Session(driver, spark, lake)
-            spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or _user())
             opened.use(ref)
         except BaseException as exc:
             failure = driver.failure_of(exc)
-            _release(driver)
+            _close(driver, spark)
             if failure is not None:
                 raise failure from exc
             raise
@@ -125,42 +125,29 @@ def session(
 # One driver a process: Spark allows no second one.
 _lock = threading.RLock()
 _driver: Driver | None = None
-_users = 0
 
 
-def _acquire(settings: SparkSettings, read_bytes: int) -> Driver:
-    global _driver, _users
+def _running(settings: SparkSettings, read_bytes: int) -> Driver:
+    global _driver
     if _driver is not None and not _driver.alive:
         # It died under its sessions, of memory for instance. They are lost; a new one can begin afresh.
         _driver.stop()
-        _driver, _users = None, 0
+        _driver = None
     if _driver is None:
         _driver = Driver.start(settings, read_bytes)
-    _users += 1
     return _driver
 
 
-def _release(driver: Driver) -> None:
-    global _driver, _users
-    if driver is not _driver:
-        return
-    _users -= 1
-    if _users == 0:
+def _close(driver: Driver, spark: SparkSession) -> None:
+    global _driver
+    if driver.close(spark) and driver is _driver:
         _driver = None
         driver.stop()
 
 
 @atexit.register
 def _stop_at_exit() -> None:
-    global _driver, _users
+    global _driver
     if _driver is not None and _driver.owner == os.getpid():
-        driver, _driver, _users = _driver, None, 0
+        driver, _driver = _driver, None
         driver.stop()
-
-
-def _user() -> str:
-    try:
-        return os.environ.get("MERE_AUTHOR") or getpass.getuser()
-    except (KeyError, OSError):
-        # A container may run under a number that no user has.
-        return "unknown"

@@ -93,7 +93,7 @@ def train(settings: SparkSettings | None = None) -> Path | None:
         driver = Driver.on(jvm, settings)
         try:
             with tempfile.TemporaryDirectory(prefix="mere-train-") as folder:
-                opened = Session(driver, driver.new_session(), _Lake(Path(folder)))
+                opened = Session(driver, driver.open(settings), _Lake(Path(folder)))
                 opened.use("train")
                 _exercise(opened.spark, Path(folder))
         finally:

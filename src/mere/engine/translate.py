@@ -44,13 +44,11 @@ def is_from_spark(exc: BaseException) -> bool:
     return isinstance(exc, OSError) and _came_through_py4j(exc.__traceback__)
 
 
-def lost_connection(exc: BaseException) -> bool:
-    """Whether the JVM did not answer."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
+def may_be_lost(exc: BaseException) -> bool:
+    """Whether it could mean that the JVM is gone: py4j then even says that a class does not exist."""
+    from py4j.protocol import Py4JError, Py4JJavaError
 
-    if isinstance(exc, Py4JError):
-        return isinstance(exc, Py4JNetworkError) or "Answer from Java side is empty" in _texts(exc)[0]
-    return isinstance(exc, OSError)
+    return isinstance(exc, OSError | Py4JError) and not isinstance(exc, Py4JJavaError)
 
 
 def explain(exc: BaseException) -> SparkFailed:
@@ -76,7 +74,7 @@ def explain(exc: BaseException) -> SparkFailed:
             "A Java class was called that this session was started without: Spark's machine learning, most likely.",
             remedy="Set `ml: true` under `spark:` in mere.yaml, or import pyspark.ml before the session is opened.",
         )
-    if lost_connection(exc):
+    if _is_lost(exc, text):
         return SparkFailed(
             "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.",
             remedy="Open a new session.",
@@ -154,6 +152,12 @@ def _sentence(text: str) -> str:
     if text.endswith(")") and text.count("(") < text.count(")"):
         text = text[:-1]
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _is_lost(exc: BaseException, text: str) -> bool:
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(exc, OSError | Py4JNetworkError) or "Answer from Java side is empty" in text
 
 
 def _came_through_py4j(traceback: TracebackType | None) -> bool:

@@ -56,8 +56,7 @@ class Entry(NamedTuple):
 Entries = Mapping[Key, Entry]
 
 
-@dataclass(frozen=True)
-class Stats:
+class Stats(NamedTuple):
     """Rows and data files added and removed, as the snapshots' own summaries count them."""
 
     rows_added: int = 0

@@ -23,6 +23,8 @@ from mere.lake.storage import Storage
 
 Json = dict[str, Any]
 
+_KNOWN = 5000
+
 
 class Snapshot:
     def __init__(self, raw: Json) -> None:
@@ -42,15 +44,12 @@ class Snapshot:
     @property
     def stats(self) -> Stats:
         """A rewritten file counts its deleted rows again and takes their deletes back; a compaction moves no rows."""
-        files = {
-            "files_added": self.count("added-data-files"),
-            "files_removed": self.count("deleted-data-files"),
-        }
+        files = self.count("added-data-files"), self.count("deleted-data-files")
         if self.operation == "replace":
-            return Stats(**files)
+            return Stats(0, 0, *files)
         deleted = self.count("deleted-records")
         deleted += self.count("added-position-deletes") - self.count("removed-position-deletes")
-        return Stats(rows_added=self.count("added-records"), rows_removed=max(deleted, 0), **files)
+        return Stats(self.count("added-records"), max(deleted, 0), *files)
 
     @property
     def rows(self) -> int:
@@ -153,6 +152,8 @@ class MetadataReader:
 
     def read(self, location: str) -> Metadata:
         if location not in self._known:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()  # a process that lives long must not keep every metadata file it ever saw
             content = self._storage.read(location)
             try:
                 raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
@@ -186,10 +187,4 @@ def growth(old: Metadata | None, new: Metadata | None) -> Stats:
 
 
 def _sum(snapshots: list[Snapshot]) -> Stats:
-    parts = [snapshot.stats for snapshot in snapshots]
-    return Stats(
-        sum(part.rows_added for part in parts),
-        sum(part.rows_removed for part in parts),
-        sum(part.files_added for part in parts),
-        sum(part.files_removed for part in parts),
-    )
+    return Stats(*map(sum, zip(*(snapshot.stats for snapshot in snapshots), strict=True))) if snapshots else Stats()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from mere.errors import ReadOnlyRef, RefNotFound
-from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space, Stats
+from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space, Stats, difference
 from mere.lake.port import Edit, Head, Moved
 from mere.lake.refs import Ref, RefKind
 
@@ -32,6 +32,7 @@ IN_CHAIN = "JOIN chain ON c.line = chain.line AND c.seq <= chain.upto"
 
 _SPACES = {space.value: space for space in Space}
 _KINDS = {kind.value: kind for kind in Kind}
+_COMMIT_KINDS = {kind.value: kind for kind in CommitKind}
 
 _INSERT_RELATION = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location,"
@@ -65,9 +66,10 @@ def to_ref(row: Row) -> Ref:
     return Ref(name, RefKind(kind), head, parent, time(created_at), created_by)
 
 
-def to_commit(row: Row) -> Commit:
+def to_commit(row: Row, changes: Sequence[Change] = ()) -> Commit:
     seq, id_, line, parent, kind, at, author, message, run, source, expired = row
-    return Commit(seq, id_, line, parent, CommitKind(kind), time(at), author, message, run, source, bool(expired))
+    about = (_COMMIT_KINDS[kind], time(at), author, message, run, source, bool(expired))
+    return Commit(seq, id_, line, parent, *about, tuple(changes))
 
 
 def _to_entry(kind: str | None, value: str | None) -> Entry | None:
@@ -124,16 +126,26 @@ def commit_at(tx: Tx, seq: int) -> Commit:
     return to_commit(tx.rows(f"SELECT {COMMIT} FROM mere_commits c WHERE c.seq = ?", (seq,))[0])
 
 
-def with_changes(tx: Tx, commits: Sequence[Commit]) -> list[Commit]:
-    """The commits, each with its changes."""
-    changes: dict[int, list[Change]] = {commit.seq: [] for commit in commits}
+def commits_at(tx: Tx, seqs: Sequence[int]) -> list[Commit]:
+    """The commits with their changes, in the order in which they were asked for."""
+    found: dict[int, Commit] = {}
+    for part in _parts(seqs):
+        marks = ", ".join("?" * len(part))
+        rows = tx.rows(f"SELECT {COMMIT} FROM mere_commits c WHERE c.seq IN ({marks})", part)
+        found |= {commit.seq: commit for commit in with_changes(tx, rows)}
+    return [found[seq] for seq in seqs]
+
+
+def with_changes(tx: Tx, commits: Sequence[Row]) -> list[Commit]:
+    """The commits of these rows, each with its changes."""
+    changes: dict[int, list[Change]] = {row[0]: [] for row in commits}
     for part in _parts(list(changes)):
         marks = ", ".join("?" * len(part))
         query = f"""SELECT {CHANGE} FROM mere_changes c WHERE c.seq IN ({marks})
             ORDER BY c.seq, c.space DESC, c.namespace, c.name"""
         for row in tx.rows(query, part):
             changes[row[0]].append(_to_change(row))
-    return [replace(commit, changes=tuple(changes[commit.seq])) for commit in commits]
+    return [to_commit(row, changes[row[0]]) for row in commits]
 
 
 def head(tx: Tx, name: str) -> Head:
@@ -297,25 +309,25 @@ def _change_row(seq: int, line: int, change: Change) -> Row:
     )
 
 
-def follow(tx: Tx, name: str, target: str, seq: int) -> None:
-    """Start a branch again from the target's new head, touching only the rows that differ."""
-    for table, key, value in (
-        ("iceberg_tables", ("table_namespace", "table_name"), "metadata_location"),
-        ("iceberg_namespace_properties", ("namespace", "property_key"), "property_value"),
-    ):
-        same_key = " AND ".join(f"o.{column} = {table}.{column}" for column in key)
-        tx.run(
-            f"DELETE FROM {table} WHERE catalog_name = ? AND NOT EXISTS (SELECT 1 FROM {table} o"
-            f" WHERE o.catalog_name = ? AND {same_key} AND o.{value} = {table}.{value})",
-            (name, target),
-        )
-        columns = [*key, value] + (["previous_metadata_location", "iceberg_type"] if table == "iceberg_tables" else [])
-        tx.run(
-            f"INSERT INTO {table} (catalog_name, {', '.join(columns)}) SELECT ?, {', '.join(columns)} FROM {table}"
-            f" WHERE catalog_name = ? AND NOT EXISTS (SELECT 1 FROM {table} o WHERE o.catalog_name = ? AND {same_key})",
-            (name, target, name),
-        )
-    tx.run("UPDATE mere_refs SET line = ?, head = ? WHERE name = ?", (new_line(tx, seq), seq, name))
+def parting(tx: Tx, one: int, other: int) -> int:
+    """The last commit that two histories share."""
+    lines = f"{CHAIN} SELECT line, upto FROM chain"
+    reached: dict[int, int] = dict(tx.rows(lines, (other,)))
+    return int(next(min(upto, reached[line]) for line, upto in tx.rows(lines, (one,)) if line in reached))
+
+
+def follow(tx: Tx, branch: Ref, target: str, seq: int) -> None:
+    """Start a branch again from the target's new head, touching only what either side changed since they parted."""
+    base = parting(tx, branch.head, seq)
+    touched = f"{CHAIN} SELECT DISTINCT c.space, c.namespace, c.name FROM mere_changes c {IN_CHAIN} AND c.seq > ?"
+    keys = {
+        Key(_SPACES[space], namespace, name)
+        for side in (branch.head, seq)
+        for space, namespace, name in tx.rows(touched, (side, base))
+    }
+    changes = difference(_standing_at(tx, branch.name, keys), _standing_at(tx, target, keys))
+    move_pointers(tx, branch.name, list(changes.values()))
+    tx.run("UPDATE mere_refs SET line = ?, head = ? WHERE name = ?", (new_line(tx, seq), seq, branch.name))
 
 
 def _parts(items: Sequence[T], size: int = 400) -> Iterator[Sequence[T]]:

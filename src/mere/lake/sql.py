@@ -100,21 +100,16 @@ class SqlStore(ABC):
         return to_commit(found[0]) if found else None
 
     def with_changes(self, commits: Iterable[Commit]) -> list[Commit]:
+        seqs = [commit.seq for commit in commits]
         with self._read() as tx:
-            return rows.with_changes(tx, list(commits))
+            return rows.commits_at(tx, seqs)
 
     def divergence(self, source: Commit, target: Commit) -> Divergence:
-        lines = f"{CHAIN} SELECT line, upto FROM chain"
         since = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq > ? ORDER BY c.seq"
         with self._read() as tx:
-            reached: dict[int, int] = dict(tx.rows(lines, (target.seq,)))
-            own = tx.rows(lines, (source.seq,))
-            base = next(min(upto, reached[line]) for line, upto in own if line in reached)
-            sides = [
-                tuple(rows.with_changes(tx, [to_commit(row) for row in tx.rows(since, (side.seq, base))]))
-                for side in (source, target)
-            ]
-            return Divergence(rows.commit_at(tx, base), sides[0], sides[1])
+            base = rows.parting(tx, source.seq, target.seq)
+            ours, theirs = (rows.with_changes(tx, tx.rows(since, (side.seq, base))) for side in (source, target))
+            return Divergence(rows.commit_at(tx, base), tuple(ours), tuple(theirs))
 
     def commit(self, edit: Edit) -> Commit:
         with self._write() as tx:
@@ -131,7 +126,7 @@ class SqlStore(ABC):
             if edit.source and edit.after is After.DELETE:
                 rows.delete_ref(tx, edit.source.name)
             elif edit.source and edit.after is After.FOLLOW:
-                rows.follow(tx, edit.source.name, edit.target, commit.seq)
+                rows.follow(tx, edit.source, edit.target, commit.seq)
             faults.point("commit.followed")
         faults.point("commit.durable")
         self._settle()

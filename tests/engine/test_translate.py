@@ -1,0 +1,142 @@
+"""Every kind of failure that a user meets, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mere import Lake, Session
+from mere.engine.translate import explain, is_from_spark, keep_text
+from mere.errors import SparkFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Open = Callable[..., Session]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory, warm_jvm: None) -> Iterator[SparkSession]:
+    from mere import session
+
+    with Lake.create(tmp_path_factory.mktemp("translate") / "lake") as lake, session(lake, "main") as opened:
+        opened.spark.sql("CREATE NAMESPACE a")
+        opened.spark.sql("CREATE TABLE a.t AS SELECT id, CAST(id AS STRING) AS name FROM range(3)")
+        lake.tag("v1")
+        opened.attach("v1")
+        yield opened.spark
+
+
+def explained(spark: SparkSession, query: str) -> SparkFailed:
+    with pytest.raises(Exception) as caught:  # whichever class Spark chooses; the words count
+        spark.sql(query).collect()
+    assert is_from_spark(caught.value)
+    failure = explain(caught.value)
+    for noise in ("\n", "\tat ", "SQLSTATE", "JVM stacktrace", "== SQL", "org.apache"):
+        assert noise not in failure.message
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "SELECT nme FROM a.t",
+            "with name `nme` cannot be resolved. Did you mean one of the following? [`name`, `id`]",
+        ),
+        ("SELECT\n  nme FROM a.t", "(line 2, column 3)"),
+        ("SELECT * FROM a.nothing", "The table or view `a`.`nothing` cannot be found."),
+        ("SELEC 1", "Syntax error at or near 'SELEC'. (line 1, column 1)"),
+        ("SELECT CAST(name || 'x' AS INT) FROM a.t", '\'0x\' of the type "STRING" cannot be cast to "INT"'),
+        ("SELECT CAST(name || 'x' AS INT) FROM a.t", "(line 1, column 8)"),
+        ("SELECT raise_error('the reason') FROM a.t", "the reason"),
+        ("INSERT INTO a.t VALUES (1, 2, 3)", "Cannot write to `main`.`a`.`t`, the reason is too many data columns:"),
+        ("CREATE TABLE a.t (id INT)", "Cannot create table or view `a`.`t` because it already exists."),
+        ("SET CATALOG nowhere", "This session has no catalog `nowhere`."),
+    ],
+)
+def test_a_failed_query_is_one_line(spark: SparkSession, query: str, message: str) -> None:
+    assert message in explained(spark, query).message
+
+
+def test_advice_to_switch_checks_off_is_not_passed_on(spark: SparkSession) -> None:
+    assert explained(spark, "SELECT id / 0 FROM a.t").message == (
+        "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. (line 1, column 8)"
+    )
+
+
+def test_a_guard_of_the_lake_speaks_for_itself(spark: SparkSession) -> None:
+    assert "mere drop" in explained(spark, "DROP TABLE a.t").message
+    assert explained(spark, "INSERT INTO v1.a.t VALUES (1, 'x')").message == (
+        "Tags and commits are read-only; write to a branch."
+    )
+
+
+@pytest.mark.parametrize("procedure", ["expire_snapshots", "remove_orphan_files"])
+def test_procedures_that_would_delete_files_are_explained(spark: SparkSession, procedure: str) -> None:
+    failure = explained(spark, f"CALL main.system.{procedure}(table => 'a.t')")
+    assert "may belong to several refs" in failure.message
+    assert "mere gc" in str(failure.remedy)
+
+
+def test_a_failing_python_function_shows_pythons_error_and_line(spark: SparkSession) -> None:
+    from pyspark.sql.functions import udf
+
+    broken = udf(lambda number: 1 // number, "int")
+    with pytest.raises(Exception) as caught:
+        spark.sql("SELECT CAST(0 AS INT) AS zero").select(broken("zero")).collect()
+    message = explain(caught.value).message
+    assert message.startswith("A Python function failed: ZeroDivisionError: integer division or modulo by zero")
+    assert Path(__file__).name in message
+
+
+def test_a_failing_expression_names_the_line_of_python(spark: SparkSession) -> None:
+    from pyspark.sql.functions import col
+
+    with pytest.raises(Exception) as caught:
+        spark.table("a.t").select(col("id") / 0).collect()
+    assert Path(__file__).name in explain(caught.value).message
+
+
+def test_classes_that_were_left_out_are_explained(spark: SparkSession) -> None:
+    with pytest.raises(TypeError) as caught:
+        spark._jvm.org.apache.spark.ml.feature.VectorAssembler("x")  # type: ignore[union-attr]
+    assert is_from_spark(caught.value)
+    assert "ml: true" in str(explain(caught.value).remedy)
+
+
+def test_an_unknown_method_is_not_taken_for_a_dead_jvm(spark: SparkSession) -> None:
+    with pytest.raises(Exception) as caught:
+        spark._jsparkSession.noSuchThing()
+    assert "noSuchThing" in explain(caught.value).message
+
+
+def test_java_errors_without_a_spark_message_keep_their_class(spark: SparkSession) -> None:
+    with pytest.raises(Exception) as caught:
+        spark._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
+    assert explain(caught.value).message == "IndexOutOfBoundsException: Index 5 out of bounds for length 0"
+
+
+def test_running_out_of_memory_says_what_to_change() -> None:
+    from pyspark.errors import PySparkException
+
+    failure = explain(PySparkException(message="java.lang.OutOfMemoryError: Java heap space"))
+    assert "ran out of memory" in failure.message
+    assert "memory:" in str(failure.remedy)
+
+
+def test_a_refused_connection_counts_only_if_it_was_sparks() -> None:
+    assert not is_from_spark(ConnectionRefusedError())
+    assert not is_from_spark(TypeError("'int' object is not callable"))
+
+
+def test_a_kept_text_needs_no_jvm(spark: SparkSession) -> None:
+    with pytest.raises(Exception) as caught:
+        spark._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
+    kind = type(caught.value)
+    keep_text(caught.value)
+    assert isinstance(caught.value, kind)
+    assert "IndexOutOfBounds" in str(caught.value)

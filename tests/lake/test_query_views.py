@@ -1,0 +1,178 @@
+"""Views in `mere sql`: how their names are looked up, and what is refused. Their values: see test_query_spark."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.types import StringType
+
+from mere.lake.lake import Lake
+from mere.lake.query import query
+from tests.lake import orders
+from tests.lake.orders import ONE_MORE, failure, rows, write
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    with orders.create(tmp_path) as lake:
+        yield lake
+
+
+def view(lake: Lake, name: str, sql: str, /, ref: str = "main", **columns: str) -> None:
+    """A view as Spark would leave it, made in a session whose current schema is gold."""
+    namespace, _, table = name.rpartition(".")
+    fields = [{"id": n, "name": c, "required": False, "type": t} for n, (c, t) in enumerate(columns.items())]
+    version: dict[str, Any] = {
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 0,
+        "summary": {},
+        "default-namespace": ["gold"],
+        "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],
+    }
+    if ref != "main":
+        version["default-catalog"] = ref
+    folder = Path(lake.warehouse, namespace, f"{table}-{uuid.uuid4().hex}")
+    metadata = {
+        "view-uuid": str(uuid.uuid4()),
+        "format-version": 1,
+        "location": str(folder),
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
+        "current-version-id": 1,
+        "versions": [version],
+        "version-log": [],
+    }
+    pointer = folder / "metadata" / "00000.gz.metadata.json"
+    pointer.parent.mkdir(parents=True)
+    pointer.write_bytes(gzip.compress(json.dumps(metadata).encode()))
+    orders.point(lake, namespace, table, str(pointer), "VIEW", ref)
+
+
+def test_a_view_has_the_names_and_types_of_its_metadata(lake: Lake) -> None:
+    view(
+        lake,
+        "gold.totals",
+        "select customer, sum(amount), count(*) from orders group by 1",
+        who="string",
+        sum="double",
+        n="int",
+    )
+    found = query(lake, "select * from gold.totals order by who")
+    assert [(column.name, column.type) for column in found.columns] == [
+        ("who", "VARCHAR"),
+        ("sum", "DOUBLE"),
+        ("n", "INTEGER"),
+    ]
+    assert list(found) == [("ann", 10.0, 2), ("bob", 20.0, 1)]
+    assert [row[:2] for row in rows(lake, "describe gold.totals")] == [
+        ("who", "VARCHAR"),
+        ("sum", "DOUBLE"),
+        ("n", "INTEGER"),
+    ]
+    assert ("gold", "totals", "view") in rows(lake, "show tables")
+    listed = "select table_type from information_schema.tables where table_name = 'totals'"
+    assert rows(lake, listed) == [("VIEW",)]
+
+
+def test_a_view_is_read_on_the_ref_where_it_is_named(lake: Lake) -> None:
+    view(lake, "silver.n", "select count(*) from gold.orders o join customers c on o.customer = c.name", n="long")
+    lake.branch("dev")
+    write(lake, "gold.orders", ONE_MORE, "dev")
+    write(lake, "gold.customers", pa.table({"name": ["cy"], "country": ["CY"]}), "dev")
+    assert rows(lake, "select a.n, b.n, c.n from silver.n a, dev.silver.n b, main.silver.n c") == [(3, 4, 3)]
+    assert rows(lake, 'select n from silver.n union all select n from "dev~2".silver.n', at="dev") == [(4,), (3,)]
+
+
+def test_a_view_made_on_a_branch_may_name_that_branch_and_no_other(lake: Lake) -> None:
+    lake.branch("dev")
+    view(lake, "gold.own", "select count(*) from dev.gold.orders", ref="dev", n="long")
+    view(lake, "gold.foreign", "select count(*) from main.gold.orders", ref="dev", n="long")
+    assert rows(lake, "from dev.gold.own") == [(3,)]
+    assert "View gold.foreign reads main.gold.orders, which is not a table of the ref" in failure(
+        lake, "from dev.gold.foreign"
+    )
+
+
+def test_views_stand_on_views(lake: Lake) -> None:
+    view(lake, "gold.a", "select id, amount from orders where amount is not null", id="long", amount="double")
+    view(lake, "gold.b", "select max(id) from gold.a union all select min(id) from A", id="long")
+    assert sorted(rows(lake, "from gold.b")) == [(1,), (2,)]
+
+
+def test_views_that_stand_on_themselves_are_refused(lake: Lake) -> None:
+    view(lake, "gold.a", "select id from b", id="long")
+    view(lake, "gold.b", "select id from gold.a", id="long")
+    assert failure(lake, "from gold.b") == "View gold.b is defined by itself: gold.b → gold.a → gold.b."
+
+
+def test_names_inside_of_a_view_are_looked_up_as_spark_does(lake: Lake) -> None:
+    view(
+        lake,
+        "gold.scopes",
+        "with customers as (select 'x' as name), o as (select * from orders)"
+        " select o.id, customers.name, (select count(*) from gold.customers) from o cross join customers"
+        " where exists (with orders as (select 1 as one) select * from orders)",
+        id="long",
+        name="string",
+        n="long",
+    )
+    assert rows(lake, "from gold.scopes order by id limit 1") == [(1, "x", 2)]
+    view(lake, "gold.full", "select gold.orders.id, orders.customer from gold.orders", id="long", customer="string")
+    assert rows(lake, "from gold.full order by id limit 1") == [(1, "ann")]
+
+
+def test_a_view_of_everything_keeps_the_columns_it_was_made_with(lake: Lake) -> None:
+    view(lake, "gold.everything", "select * from customers", name="string", country="string")
+    with lake.pyiceberg().load_table("gold.customers").update_schema() as update:
+        update.add_column("later", StringType())
+    assert rows(lake, "from gold.everything order by 1") == [("ann", "AT"), ("bob", "BE")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("select nofunction(id) from orders", "nofunction does not exist"),
+        ("select hash(customer) from orders", "hash gives other values in DuckDB than in Spark"),
+        ("select array_distinct(array(id)) from orders", "array_distinct gives other values"),
+        ("select date_format(current_date, 'QQQ') from orders", "a time format has letters that DuckDB does not have"),
+        ("select timestampdiff(hour, now(), now()) from orders", "timestampdiff gives other values"),
+        ("select transform(array(id), (x, i) -> x + i) from orders", "begins with 0 in Spark and with 1 in DuckDB"),
+        ("select regexp_replace(customer, '(a)', '$1') from orders", "writes groups differently"),
+        ("select max(struct(amount, id)) from orders", "takes NULL for the greatest value"),
+        ("select e from orders lateral view outer explode(array(id)) x as e", "LATERAL VIEW OUTER has no equal"),
+        ("selct 1", "mere sql cannot translate"),
+        ("select id from orders where", "mere sql cannot translate"),
+    ],
+)
+def test_a_view_that_duckdb_would_read_otherwise_is_refused_by_name(lake: Lake, sql: str, why: str) -> None:
+    view(lake, "gold.odd", sql, x="long")
+    message = failure(lake, "from gold.odd")
+    assert message.startswith("View gold.odd ")
+    assert why in message
+    assert rows(lake, "select count(*) from gold.orders") == [(3,)]
+
+
+def test_a_text_that_spark_would_write_otherwise_is_refused_when_it_comes(lake: Lake) -> None:
+    view(lake, "gold.text", "select cast(amount * 1e9 as string) from orders where id < 3", x="string")
+    assert "another way than DuckDB: read the view with Spark" in failure(lake, "from gold.text")
+
+
+def test_a_view_over_a_table_that_is_not_there_is_named(lake: Lake) -> None:
+    view(lake, "gold.lost", "select * from silver.gone", x="long")
+    assert failure(lake, "from gold.lost") == (
+        "View gold.lost reads silver.gone, which is not a table of the ref it is read on."
+    )
+
+
+def test_a_view_of_which_the_metadata_is_gone_is_named(lake: Lake) -> None:
+    view(lake, "gold.v", "select 1", x="long")
+    pointer = lake.at().pointer("gold.v")
+    Path(pointer).unlink()
+    assert f"gold.v cannot be read: {pointer} is gone" in failure(lake, "from gold.v")
