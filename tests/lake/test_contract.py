@@ -20,8 +20,10 @@ from mere.errors import (
     RefNotFound,
     TableNotFound,
 )
+from mere.lake import faults
 from mere.lake.commits import CommitKind, Stats
 from mere.lake.lake import Lake
+from mere.lake.leases import hold
 from mere.lake.refs import RefKind
 from mere.names import TableName
 from tests.lake.foreign import Foreign
@@ -235,6 +237,9 @@ def test_the_database_refuses_what_would_hurt_another_ref(lake: Lake, engine: Fo
             engine.set_property(ref, "a", "owner", "x")
     with pytest.raises(Exception, match="mere: no branch of this lake has that name"):
         engine.append("typo", "a.t")
+    for row in ("NULL, NULL, 'TABLE'", "'x.json', NULL, 'MVIEW'"):
+        with pytest.raises(Exception, match="mere: a row must point to a metadata file"):
+            engine.execute(f"INSERT INTO iceberg_tables VALUES ('dev', 'a', 'u', {row})")
     with pytest.raises(Exception, match="mere: a row cannot move from one ref to another"):
         engine.execute("UPDATE iceberg_tables SET catalog_name = 'dev' WHERE catalog_name = 'v1'")
     for ref in ("main", "dev", "v1", alias):
@@ -324,7 +329,8 @@ def test_a_conflict_names_the_table_and_both_sides_and_leaves_main_alone(lake: L
         lake.publish("dev")
     (conflict,) = caught.value.conflicts
     assert conflict.theirs == theirs
-    assert conflict.ours == lake.resolve("dev~1").commit
+    assert conflict.ours is not None
+    assert (conflict.ours.id, conflict.ours.message) == (lake.resolve("dev~1").commit.id, "append a.t")
     assert lake.at().entries == before
     assert rows(lake, "a.t", "dev") == 4
 
@@ -407,6 +413,90 @@ def test_a_tag_is_never_published_into(lake: Lake) -> None:
         lake.publish("v1")
     with pytest.raises(ReadOnlyRef):
         lake.publish("dev", into="dev")
+
+
+def test_only_a_branch_of_the_target_follows_it(lake: Lake, engine: Foreign) -> None:
+    engine.append("main", "a.t")
+    lake.branch("dev")
+    lake.branch("staging")
+    engine.append("staging", "a.secret")
+    engine.append("dev", "a.mine")
+    engine.append("main", "a.u")
+    lake.publish("main", into="dev")
+    assert (names(lake), names(lake, "dev")) == (["a.t", "a.u"], ["a.mine", "a.t", "a.u"])
+    assert next(lake.log()).message == "append a.u"
+    lake.publish("dev", into="staging")
+    assert names(lake, "dev") == ["a.mine", "a.t", "a.u"]
+    lake.publish("dev")
+    assert names(lake) == ["a.mine", "a.t", "a.u"]
+
+
+def test_a_revert_on_the_target_is_not_overruled(lake: Lake, engine: Foreign) -> None:
+    engine.append("main", "a.t", 1)
+    lake.branch("dev")
+    engine.append("dev", "a.t", 10)
+    lake.branch("child", "dev")
+    engine.append("child", "a.t", 100)
+    lake.publish("dev")
+    lake.revert("main")
+    with pytest.raises(LakeConflict, match=r"a\.t"):
+        lake.publish("child", into="main")
+    assert rows(lake, "a.t") == 1
+
+
+def test_two_branches_may_make_one_namespace_as_two_people(lake: Lake, engine: Foreign) -> None:
+    for branch, owner in (("one", "ann"), ("two", "bob")):
+        lake.branch(branch)
+        engine.set_property(branch, "gold", "exists", "true")
+        engine.set_property(branch, "gold", "owner", owner)
+        engine.append(branch, f"gold.{branch}")
+    lake.publish("one")
+    lake.publish("two")
+    assert names(lake) == ["gold.one", "gold.two"]
+    assert {entry.value for key, entry in lake.at().entries.items() if key.name == "owner"} == {"ann"}
+
+
+def test_a_write_to_a_run_while_it_is_published_is_not_lost(lake: Lake, engine: Foreign) -> None:
+    run = lake.run_branch().name
+    written = []
+
+    def write_late(point: str) -> None:
+        if point == "publish.prepared" and not written:
+            written.append(engine.append(run, "a.late"))
+
+    faults.hook = write_late
+    try:
+        assert lake.publish(run).commit is not None
+    finally:
+        faults.hook = None
+    assert names(lake) == ["a.late"]
+
+
+def test_a_branch_that_is_deleted_while_it_is_published_is_named(lake: Lake, engine: Foreign) -> None:
+    lake.branch("dev")
+    engine.append("dev", "a.t")
+
+    def delete(point: str) -> None:
+        if point == "publish.prepared":
+            lake.delete("dev")
+
+    faults.hook = delete
+    try:
+        with pytest.raises(RefNotFound, match="dev was deleted meanwhile"):
+            lake.publish("dev")
+    finally:
+        faults.hook = None
+
+
+def test_a_branch_remembers_the_branch_it_came_from(lake: Lake, engine: Foreign) -> None:
+    lake.branch("dev")
+    engine.append("dev", "a.t")
+    engine.append("dev", "a.t")
+    assert lake.branch("fix", "dev~1").parent == "dev"
+    lake.delete("dev")
+    with pytest.raises(RefNotFound, match="forked from dev, which is gone") as caught:
+        lake.publish("fix")
+    assert "--into" in str(caught.value.remedy)
 
 
 # undo
@@ -492,6 +582,48 @@ def test_log_can_be_of_one_table(lake: Lake, engine: Foreign) -> None:
     assert all(datetime.now(UTC) - at < timedelta(minutes=5) for at in times)
 
 
+def test_a_table_whose_metadata_is_broken_can_still_be_dropped_and_reverted(lake: Lake, engine: Foreign) -> None:
+    engine.append("main", "a.t", 1)
+    engine.append("main", "a.ok", 1)
+    Path(engine.append("main", "a.t", 1)).write_text("null")
+    assert next(lake.log()).kind is CommitKind.WRITE
+    lake.branch("dev")
+    lake.drop("a.t", on="dev")
+    lake.publish("dev")
+    assert names(lake) == ["a.ok"]
+    assert lake.restore("main~2") is not None
+    assert rows(lake, "a.t") == 1
+
+
+def test_restore_guards_what_it_brings(lake: Lake, engine: Foreign) -> None:
+    lake.branch("dev")
+    engine.append("dev", "a.t", 1, **{"gc.enabled": "true"})
+    lake.restore("dev")
+    assert lake.at().metadata("a.t").properties["gc.enabled"] == "false"
+
+
+def test_the_log_of_a_table_that_never_was_suggests_one(lake: Lake, engine: Foreign) -> None:
+    engine.append("main", "gold.orders")
+    with pytest.raises(TableNotFound, match=r"Did you mean gold\.orders"):
+        list(lake.log(table="gold.ordrs"))
+
+
+def test_two_processes_may_make_one_alias(lake: Lake, engine: Foreign) -> None:
+    engine.append("main", "a.t")
+    other = Lake.open(lake.root)
+    made: list[str] = []
+    threads = [
+        threading.Thread(target=lambda each=each: made.append(each.catalog_name("main~1"))) for each in (lake, other)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 2
+    assert len(set(made)) == 1
+    other.close()
+
+
 # leases
 
 
@@ -523,6 +655,24 @@ def test_a_second_run_waits_for_the_first(lake: Lake) -> None:
         order.append("second")
     thread.join()
     assert order == ["first", "second"]
+
+
+def test_a_holder_learns_that_its_lease_was_lost(lake: Lake) -> None:
+    table = TableName("a", "t")
+    with hold(lake.store, "main", [table], "run_1", ttl=timedelta(milliseconds=90)) as held:
+        held.check()
+        lake.store.release("main", [table], "run_1")
+        time.sleep(0.2)
+        with pytest.raises(LeaseHeld, match="has lost its lease"):
+            held.check()
+
+
+def test_leases_of_one_holder_end_one_by_one(lake: Lake) -> None:
+    t, u = TableName("a", "t"), TableName("a", "u")
+    with lake.lease([t], "run_1"):
+        with lake.lease([u], "run_1"):
+            pass
+        assert [lease.table for lease in lake.store.leases()] == [t]
 
 
 def test_a_dead_run_loses_its_lease(lake: Lake) -> None:

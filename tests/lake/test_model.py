@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import settings
@@ -105,7 +106,7 @@ class LakeAgainstModel(RuleBasedStateMachine):
     @precondition(lambda self: self.parents)
     @rule(data=st.data())
     def publish(self, data: st.DataObject) -> None:
-        source = data.draw(st.sampled_from(sorted(self.parents)))
+        source = data.draw(st.sampled_from(sorted(self.heads)))
         target = data.draw(st.sampled_from([name for name in sorted(self.heads) if name != source]))
         ours, theirs = self.heads[source].line(), self.heads[target].line()
         base = next(node for node in ours if any(node is other for other in theirs))
@@ -113,7 +114,8 @@ class LakeAgainstModel(RuleBasedStateMachine):
         mine, standing = self.heads[source].state, self.heads[target].state
         changed = [table for table in TABLES if mine.get(table) != base.state.get(table)]
         todo = [table for table in changed if standing.get(table) != mine.get(table)]
-        clash = [t for t in todo if standing.get(t) not in {node.state.get(t) for node in seen}]
+        clash = [t for t in changed if standing.get(t) not in {node.state.get(t) for node in seen}]
+        clash += [t for t in changed if t not in clash and self.went_back(t, theirs, base, seen)]
         try:
             result = self.lake.publish(source, target)
         except LakeConflict as conflict:
@@ -123,7 +125,16 @@ class LakeAgainstModel(RuleBasedStateMachine):
         assert sorted(str(change.key) for change in result.changes) == sorted(todo)
         if todo:
             self.advance(target, {**standing, **{table: mine.get(table, "") for table in todo}})
-            self.heads[source] = self.heads[target]
+            if self.parents.get(source) == target:
+                self.heads[source] = self.heads[target]
+
+    @staticmethod
+    def went_back(table: str, theirs: list[Node], base: Node, seen: list[Node]) -> bool:
+        """Whether the target left a pointer that the branch has been at for one that the branch had before that."""
+        visits = {node.state.get(table): number for number, node in enumerate(reversed(seen))}
+        since = theirs[: next(i for i, node in enumerate(theirs) if node is base)][::-1]
+        numbers = [visits[node.state.get(table)] for node in since if node.state.get(table) in visits]
+        return any(later < earlier for earlier, later in pairwise(numbers))
 
     @rule(data=st.data())
     def revert(self, data: st.DataObject) -> None:
@@ -136,7 +147,7 @@ class LakeAgainstModel(RuleBasedStateMachine):
         touched = [table for table in TABLES if after.get(table) != before.get(table)]
         free = all(now.get(t) in (after.get(t), before.get(t)) for t in touched)
         try:
-            self.lake.revert(f"{branch}~{steps}", on=branch)
+            made = self.lake.revert(f"{branch}~{steps}", on=branch)
         except LakeConflict:
             assert not free
             return
@@ -144,7 +155,9 @@ class LakeAgainstModel(RuleBasedStateMachine):
             assert not touched
             return
         assert free
-        self.advance(branch, {**now, **{table: before.get(table, "") for table in touched}})
+        assert (made is None) == all(now.get(table) == before.get(table) for table in touched)
+        if made:
+            self.advance(branch, {**now, **{table: before.get(table, "") for table in touched}})
 
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:

@@ -156,6 +156,7 @@ def test_variables_of_the_caller_are_not_tables(lake: Lake) -> None:
 def test_only_the_tables_that_are_named_are_touched(lake: Lake) -> None:
     Path(lake.at().pointer("gold.customers")).unlink()
     assert rows(lake, "select count(*) from gold.orders") == [(3,)]
+    assert len(rows(lake, "describe gold.orders")) == 3
 
 
 def test_a_query_stays_at_the_commit_where_it_began(lake: Lake) -> None:
@@ -180,6 +181,7 @@ def test_what_there_is_can_be_listed(lake: Lake) -> None:
     columns = "select column_name, data_type from information_schema.columns where table_name = 'orders' order by 1"
     assert rows(lake, columns) == [("amount", "DOUBLE"), ("customer", "VARCHAR"), ("id", "BIGINT")]
     assert len(rows(lake, "show all tables")) == 3
+    assert rows(lake, "show tables from gold") == [("customers",), ("orders",)]
     assert rows(lake, "select count(*) from gold.orders, information_schema.tables") == [(9,)]
 
 
@@ -276,4 +278,6 @@ def test_copy_never_writes_where_the_lake_is(lake: Lake, tmp_path: Path, monkeyp
             sql = form.format(target.replace("'", "''"))
             assert "the lake is there" in failure(lake, sql), target
             assert "the lake is there" in failure(lake, f"explain analyze {sql}"), target
+    roundabout = "copy (select 1 a) to '{}/out' (format csv, per_thread_output, filename_pattern '../link/x')"
+    assert "lead out of the folder" in failure(lake, roundabout.format(tmp_path))
     assert rows(lake, "select count(*) from gold.orders") == [(3,)]

@@ -94,6 +94,11 @@ def test_other_errors_are_sentences_without_noise(lake: Lake, sql: str, message:
     assert not {"Error:", "@main", "{", "INSTALL", "\t"} & set(found.replace("(", " ").split())
 
 
+@pytest.mark.parametrize("sql", ["select 1\0; select 2", "select '\udcff'"])
+def test_what_is_not_text_is_refused(lake: Lake, sql: str) -> None:
+    assert "not text" in failure(lake, sql)
+
+
 def test_nothing_is_fetched_from_the_network(lake: Lake) -> None:
     assert "httpfs" in failure(lake, "from read_parquet('s3://bucket/file')")
     settings = "current_setting('autoinstall_known_extensions'), current_setting('autoload_known_extensions')"

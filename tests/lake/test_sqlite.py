@@ -9,12 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mere.errors import LakeError, LakeMoved, LakeNotFound, LakeTooNew, LakeUnreadable, MetadataMissing
+from mere.errors import LakeError, LakeMoved, LakeNotFound, LakeTooNew, LakeUnreadable, MetadataMissing, UsageError
 from mere.lake import sqlite
 from mere.lake.lake import Lake
 from mere.lake.schema import MIGRATIONS
@@ -134,6 +135,45 @@ def test_threads_share_a_lake(lake: Lake) -> None:
         thread.join()
     assert errors == []
     assert len(lake.refs()) == 21
+
+
+def test_a_forked_child_has_a_connection_of_its_own(lake: Lake) -> None:
+    lake.at()
+    child = os.fork()
+    if child == 0:
+        lake.branch("from-child")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    lake.close()
+    with Lake.open(lake.root) as reopened:
+        assert [ref.name for ref in reopened.refs()] == ["from-child", "main"]
+
+
+def test_threads_leave_no_connections_behind(lake: Lake) -> None:
+    for _ in range(20):
+        thread = threading.Thread(target=lake.at)
+        thread.start()
+        thread.join()
+    links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert sum(link.is_relative_to(lake.root) for link in links) <= 6
+
+
+def test_a_reader_does_not_hold_a_publish_up(lake: Lake) -> None:
+    reader = sqlite3.connect(lake.root / "catalog.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM iceberg_tables").fetchall()
+    lake.branch("dev")
+    Foreign(lake).append("dev", "a.u")
+    started = time.monotonic()
+    assert lake.publish("dev").commit is not None
+    assert time.monotonic() - started < 10
+    reader.close()
+
+
+def test_a_place_that_engines_would_misread_is_refused(tmp_path: Path) -> None:
+    for name in ("what?", "a#b", "100%"):
+        with pytest.raises(UsageError, match="cannot be at"):
+            Lake.create(tmp_path / name)
 
 
 # What follows needs a file system of its own: a small one, or one that is read-only.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import islice
 
 import click
@@ -19,9 +20,9 @@ from mere.cli.output import (
     print_json,
     say,
 )
-from mere.errors import UsageError
+from mere.errors import LakeConflict, UsageError
 from mere.lake.commits import Commit
-from mere.lake.publish import Publication
+from mere.lake.publish import Conflict, Publication
 
 message_option = click.option("-m", "--message", help="Why; shown by mere log.")
 
@@ -66,7 +67,12 @@ def publish(
     ctx: click.Context, branch: str, into: str | None, dry_run: bool, message: str | None, as_json: bool
 ) -> None:
     """Put everything that BRANCH changed onto its target, in one atomic commit, or nothing at all."""
-    result = open_lake(ctx).publish(branch, into, message=message, dry_run=dry_run)
+    try:
+        result = open_lake(ctx).publish(branch, into, message=message, dry_run=dry_run)
+    except LakeConflict as error:
+        if as_json:
+            print_json({"source": branch, "commit": None, "conflicts": _conflicts_json(error.conflicts)})
+        raise
     if as_json:
         print_json(_publication_json(result))
     else:
@@ -82,15 +88,19 @@ def _publication_json(result: Publication) -> dict[str, object]:
         "base": result.base.id,
         "commit": result.commit.id if result.commit else None,
         "changes": [change_json(change) for change in result.changes],
-        "conflicts": [
-            {
-                "key": str(conflict.key),
-                "ours": commit_json(conflict.ours) if conflict.ours else None,
-                "theirs": commit_json(conflict.theirs) if conflict.theirs else None,
-            }
-            for conflict in result.conflicts
-        ],
+        "conflicts": _conflicts_json(result.conflicts),
     }
+
+
+def _conflicts_json(conflicts: Sequence[Conflict]) -> list[dict[str, object]]:
+    return [
+        {
+            "key": str(conflict.key),
+            "ours": commit_json(conflict.ours) if conflict.ours else None,
+            "theirs": commit_json(conflict.theirs) if conflict.theirs else None,
+        }
+        for conflict in conflicts
+    ]
 
 
 def _print_publication(result: Publication, dry_run: bool) -> None:
@@ -125,16 +135,13 @@ def revert(ctx: click.Context, commit: str | None, to: str | None, on: str, mess
     if (commit is None) == (to is None):
         raise UsageError("Name a commit to undo, or --to REF, not both.", remedy="See mere revert --help.")
     lake = open_lake(ctx)
-    if commit is not None:
-        made: Commit | None = lake.revert(commit, on, message=message)
-    else:
-        made = lake.restore(str(to), on, message=message)
+    made = lake.revert(commit, on, message=message) if commit else lake.restore(str(to), on, message=message)
     if as_json:
         print_json(commit_json(made) if made else None)
     elif made:
         _print_commit(made)
     else:
-        say(f"nothing to do: {on} is already what it was at {to}")
+        say(f"nothing to do: {on} is already what it was {f'at {to}' if to else f'before {commit}'}")
 
 
 @click.command(epilog=example("mere drop staging.old_orders --on dev"))

@@ -63,7 +63,7 @@ def _print_sweep(swept: Sweep) -> None:
     will = "would be " if swept.dry_run else ""
     lines = [
         (len(swept.runs), f"{counted(len(swept.runs), 'dead run')} {will}deleted"),
-        (len(swept.aliases), f"{counted(len(swept.aliases), 'old alias')} {will}deleted"),
+        (len(swept.aliases), f"{counted(len(swept.aliases), 'unused alias', 'unused aliases')} {will}deleted"),
         (len(swept.commits), f"{counted(len(swept.commits), 'commit')} {will}given up"),
         (len(swept.deleted), f"{counted(len(swept.deleted), 'file')} {will}deleted, {size(swept.bytes_deleted)}"),
         (len(swept.doomed), f"{counted(len(swept.doomed), 'file')} {will}doomed, {size(swept.bytes_doomed)}"),

@@ -130,8 +130,8 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, nouns: str | None = None) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
 
 
 def change_line(change: Change) -> str:

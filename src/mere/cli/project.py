@@ -10,7 +10,7 @@ from mere import config
 from mere.cli.output import example, json_option, print_json, say
 from mere.engine import java as jvm
 from mere.errors import ConfigError
-from mere.lake.lake import Lake
+from mere.lake.lake import DATABASE, Lake
 
 _PROJECT = """\
 # A mere project. See the docs: config.
@@ -28,18 +28,21 @@ profiles:
 @click.argument("folder", default=".", metavar="[DIR]")
 @json_option
 def init(folder: str, as_json: bool) -> None:
-    """Make a project: a mere.yaml, and a lake beside it. Default: in this folder."""
+    """Make a project, by default in this folder: a mere.yaml and the lake that it names; what is there stays."""
     root = Path(folder).resolve()
-    file = root / "mere.yaml"
-    if file.exists():
-        raise ConfigError(f"There is already a project: {file}. Nothing was changed.")
-    lake = Lake.create(root / "lake")
-    lake.close()
-    file.write_text(_PROJECT.format(name=config.project_name(root.name)))
+    file = root / config.FILE_NAME
+    path = config.load(file).lake if file.exists() else root / "lake"
+    new = {"project": not file.exists(), "lake": not (path / DATABASE).exists()}
+    if not any(new.values()):
+        raise ConfigError(f"There is already a project with a lake: {file}. Nothing was changed.")
+    if new["lake"]:
+        Lake.create(path).close()
+    if new["project"]:
+        file.write_text(_PROJECT.format(name=config.project_name(root.name)), encoding="utf-8")
     if as_json:
-        print_json({"project": str(file), "lake": str(lake.root)})
+        print_json({"project": str(file), "lake": str(path), "made": [part for part, made in new.items() if made]})
     else:
-        say(f"made {file} and a lake in {lake.root}")
+        say(f"made {' and '.join(str({'project': file, 'lake': path}[part]) for part, made in new.items() if made)}")
 
 
 @click.group(epilog=example("mere java show", "mere java install"))

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.refs import Ref, RefKind
 
@@ -53,6 +54,27 @@ def _list(lake: Lake, as_json: bool, *kinds: RefKind) -> None:
     )
 
 
+def _lists(ctx: click.Context, as_json: bool) -> bool:
+    """Whether the group was called by itself."""
+    if ctx.invoked_subcommand and as_json:
+        raise UsageError(f"--json goes behind {ctx.invoked_subcommand}.")
+    return ctx.invoked_subcommand is None
+
+
+class _Verbs(click.Group):
+    """Says what was meant by `mere branch dev`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise UsageError(
+                f"mere {ctx.info_name} has no verb {args[0]!r}.",
+                remedy=f"To make one: mere {ctx.info_name} create {args[0]}. To see all: mere {ctx.info_name}",
+            )
+        return super().resolve_command(ctx, args)
+
+
 def _created(lake: Lake, ref: Ref, as_json: bool) -> None:
     data = _ref_json(lake, ref)
     if as_json:
@@ -70,12 +92,16 @@ def _deleted(lake: Lake, name: str, as_json: bool, *kinds: RefKind) -> None:
         say(f"{ref.kind} {name} deleted; it was at commit {data['commit'][:10]}, which stays until mere gc")
 
 
-@click.group(invoke_without_command=True, epilog=example("mere branch create dev", "mere branch create fix --from v1"))
+@click.group(
+    cls=_Verbs,
+    invoke_without_command=True,
+    epilog=example("mere branch create dev", "mere branch create fix --from v1"),
+)
 @json_option
 @click.pass_context
 def branch(ctx: click.Context, as_json: bool) -> None:
     """List, create and delete branches. A fork copies no data."""
-    if ctx.invoked_subcommand is None:
+    if _lists(ctx, as_json):
         _list(open_lake(ctx), as_json, RefKind.BRANCH, RefKind.RUN)
 
 
@@ -107,12 +133,14 @@ def branch_delete(ctx: click.Context, name: str, as_json: bool) -> None:
     _deleted(open_lake(ctx), name, as_json, RefKind.BRANCH, RefKind.RUN)
 
 
-@click.group(invoke_without_command=True, epilog=example("mere tag create v1", "mere tag create before --at main~1"))
+@click.group(
+    cls=_Verbs, invoke_without_command=True, epilog=example("mere tag create v1", "mere tag create before --at main~1")
+)
 @json_option
 @click.pass_context
 def tag(ctx: click.Context, as_json: bool) -> None:
     """List, create and delete tags: names for a commit, which engines can read but not write."""
-    if ctx.invoked_subcommand is None:
+    if _lists(ctx, as_json):
         _list(open_lake(ctx), as_json, RefKind.TAG)
 
 

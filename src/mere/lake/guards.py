@@ -6,24 +6,76 @@ another ref needs, and a view must follow the ref on which it is read.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 from mere.errors import Unguarded
-from mere.lake.commits import Entry, Key, Kind
+from mere.lake.commits import Change, Entry, Key, Kind, Space
 from mere.lake.metadata import Json, Metadata, MetadataReader
 
 # Engines then refuse to expire snapshots, remove orphan files or purge, and leave old metadata files alone.
-PROPERTIES = {"gc.enabled": "false"}
-_NEVER = "write.metadata.delete-after-commit.enabled"
+PROPERTIES = {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
+_DEFAULTS = {"gc.enabled": "true", "write.metadata.delete-after-commit.enabled": "false"}
 
 
-def guarded(key: Key, entry: Entry, ref: str, reader: MetadataReader) -> Metadata | None:
-    """The metadata that may be published in place of an entry's own, or None if its own may."""
-    if entry.kind is Kind.VIEW:
-        return _portable_view(key, reader.read(entry.value), ref)
-    metadata = reader.read(entry.value)
-    missing = {name: value for name, value in PROPERTIES.items() if metadata.properties.get(name) != value}
-    if metadata.properties.get(_NEVER, "false") != "false":
-        missing[_NEVER] = "false"
-    return metadata.with_properties(missing) if missing else None
+@dataclass(frozen=True)
+class Guard:
+    """Gives the entry that may stand in place of a change's new one. It writes metadata only if it has to differ."""
+
+    reader: MetadataReader
+    ref: str  # on which the new entries were made
+    refs: Collection[str]  # all there are
+    dry_run: bool = False
+
+    def __call__(self, change: Change) -> Entry | None:
+        entry = change.new
+        if entry is None or change.key.space is Space.PROPERTY:
+            return entry
+        metadata = self.reader.read(entry.value)
+        better = self._portable(change.key, metadata) if entry.kind is Kind.VIEW else _guarded(metadata)
+        if better is None or self.dry_run:
+            return entry
+        return Entry(entry.kind, self.reader.write(better))
+
+    def _portable(self, key: Key, view: Metadata) -> Metadata | None:
+        """A view made in a session of its own branch loses that branch's name; any other foreign name is refused."""
+        version = current_version(view)
+        for representation in version.get("representations", []):
+            self._refuse_ref_names(key, representation["sql"], representation.get("dialect", "spark"))
+        catalog = version.get("default-catalog")
+        if catalog is None:
+            return None
+        if catalog != self.ref:
+            raise Unguarded(
+                f"View {key} resolves its tables in the catalog {catalog!r}, so it would not follow the ref it is read"
+                " on. Nothing was published.",
+                remedy=f"Create it again in a session whose current catalog is {self.ref}.",
+            )
+        versions = [
+            {name: value for name, value in each.items() if name != "default-catalog"} if each is version else each
+            for each in view.raw["versions"]
+        ]
+        return view.successor({**view.raw, "versions": versions})
+
+    def _refuse_ref_names(self, key: Key, sql: str, dialect: str) -> None:
+        import sqlglot  # 0.2 s, and only views need it
+        from sqlglot import exp
+
+        try:
+            tables = list(sqlglot.parse_one(sql, dialect=dialect).find_all(exp.Table))
+        except (sqlglot.errors.SqlglotError, ValueError) as error:
+            raise Unguarded(
+                f"View {key} cannot be read as {dialect} SQL, so its tables are unknown. Nothing was published."
+            ) from error
+        # Three parts may also be a metadata table, or a table in a nested namespace.
+        named = sorted({table.sql() for table in tables if table.catalog in {*self.refs, "spark_catalog"}})
+        if named:
+            raise Unguarded(
+                f"View {key} names a ref: {', '.join(named)}. It would show that ref's data on every ref."
+                " Nothing was published.",
+                remedy="Use two-part names (schema.table), which follow the ref on which the view is read, and create"
+                f" it again on {self.ref}.",
+            )
 
 
 def current_version(view: Metadata) -> Json:
@@ -32,42 +84,7 @@ def current_version(view: Metadata) -> Json:
     return version
 
 
-def _portable_view(key: Key, view: Metadata, ref: str) -> Metadata | None:
-    """A view made in a session of its own branch loses that branch's name; any other foreign name is refused."""
-    version = current_version(view)
-    for representation in version.get("representations", []):
-        _refuse_ref_names(key, representation["sql"], representation.get("dialect", "spark"), ref)
-    catalog = version.get("default-catalog")
-    if catalog is None:
-        return None
-    if catalog != ref:
-        raise Unguarded(
-            f"View {key} resolves its tables in the catalog {catalog!r}, so it would not follow the ref it is read on."
-            " Nothing was published.",
-            remedy=f"Create it again in a session whose current catalog is {ref}.",
-        )
-    versions = [
-        {name: value for name, value in each.items() if name != "default-catalog"} if each is version else each
-        for each in view.raw["versions"]
-    ]
-    return view.successor({**view.raw, "versions": versions})
-
-
-def _refuse_ref_names(key: Key, sql: str, dialect: str, ref: str) -> None:
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tables = list(sqlglot.parse_one(sql, dialect=dialect).find_all(exp.Table))
-    except (sqlglot.errors.SqlglotError, ValueError) as error:
-        raise Unguarded(
-            f"View {key} cannot be read as {dialect} SQL, so its tables are unknown. Nothing was published."
-        ) from error
-    named = sorted({table.sql() for table in tables if table.catalog})
-    if named:
-        raise Unguarded(
-            f"View {key} names a ref: {', '.join(named)}. It would show that ref's data on every ref."
-            " Nothing was published.",
-            remedy="Use two-part names (schema.table), which follow the ref on which the view is read, and create"
-            f" it again on {ref}.",
-        )
+def _guarded(table: Metadata) -> Metadata | None:
+    set_ = {name: table.properties.get(name, _DEFAULTS[name]) for name in PROPERTIES}
+    missing = {name: value for name, value in PROPERTIES.items() if set_[name] != value}
+    return table.with_properties(missing) if missing else None

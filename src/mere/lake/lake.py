@@ -6,14 +6,15 @@ import getpass
 import os
 import secrets
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
-from datetime import timedelta
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from mere.errors import LakeError, LakeMoved, LakeUnreadable, ReadOnlyRef, RefNotFound
+from mere.errors import LakeError, LakeMoved, LakeUnreadable, ReadOnlyRef, RefExists, RefNotFound, UsageError
 from mere.lake import catalogs, history, leases
 from mere.lake.commits import Commit
+from mere.lake.guards import Guard
 from mere.lake.metadata import MetadataReader
 from mere.lake.port import Store
 from mere.lake.publish import Publication, Request, publish
@@ -48,6 +49,11 @@ class Lake:
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Self:
         root = Path(path).resolve()
+        if forbidden := sorted(set("?#%") & set(str(root))):
+            raise UsageError(
+                f"A lake cannot be at {root}: engines read {' '.join(forbidden)} in a path as something else.",
+                remedy="Choose a folder without ? # %.",
+            )
         try:
             (root / WAREHOUSE).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -103,8 +109,8 @@ class Lake:
 
     def _fork(self, name: str, kind: RefKind, at: str, author: str | None) -> Ref:
         origin = self.resolve(at)
-        parent = origin.ref.name if origin.ref and origin.ref.kind.writable else MAIN
-        return self.store.create_ref(name, kind, origin.commit, author or default_author(), parent)
+        parent = origin.base.name if origin.base and origin.base.kind.writable else MAIN
+        return self.store.create_ref(name, kind, origin.readable, author or default_author(), parent)
 
     def delete(self, name: str, *kinds: RefKind) -> Ref:
         """Delete a branch or tag. Its commits stay in reach by their ids until mere gc."""
@@ -112,7 +118,8 @@ class Lake:
             raise ReadOnlyRef("main cannot be deleted.")
         ref = self._ref(name)
         if kinds and ref.kind not in kinds:
-            raise RefNotFound(f"{name} is a {ref.kind}, not a {kinds[0]}.", remedy=f"mere {ref.kind} delete {name}")
+            verb = "tag" if ref.kind is RefKind.TAG else "branch"
+            raise RefNotFound(f"{name} is a {ref.kind}, not a {kinds[0]}.", remedy=f"mere {verb} delete {name}")
         self.store.delete_ref(name)
         return ref
 
@@ -145,7 +152,7 @@ class Lake:
                 head = heads[found.ref.name]
                 sets[text] = TableSet(text, head.commit, head.entries, self.reader)
             else:
-                sets[text] = TableSet(text, found.commit, self.store.entries(found.commit), self.reader)
+                sets[text] = TableSet(text, found.commit, self.store.entries(found.readable), self.reader)
         return sets
 
     def log(self, ref: str = MAIN, table: str | None = None) -> Iterator[Commit]:
@@ -177,6 +184,10 @@ class Lake:
         `reads`: tables that must not have moved on the target since the fork, though the branch did not change them.
         """
         source = self._branch(branch)
+        if into is None and source.parent and self.store.ref(source.parent) is None:
+            raise RefNotFound(
+                f"{branch} was forked from {source.parent}, which is gone.", remedy="Name the target: --into main"
+            )
         target = self._branch(into or source.parent or MAIN).name
         if target == branch:
             raise ReadOnlyRef(f"{branch} cannot be published into itself.", remedy="Name another branch with --into.")
@@ -189,10 +200,15 @@ class Lake:
             tuple(reads),
             dry_run,
         )
-        return publish(self.store, self.reader, request)
+        return publish(self.store, self.reader, self._guard(branch, dry_run), request)
 
-    def revert(self, commit: str, on: str = MAIN, *, message: str | None = None, author: str | None = None) -> Commit:
-        """Undo one commit by a new one."""
+    def _guard(self, ref: str, dry_run: bool = False) -> Guard:
+        return Guard(self.reader, ref, {ref.name for ref in self.store.refs()}, dry_run)
+
+    def revert(
+        self, commit: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
+    ) -> Commit | None:
+        """Undo one commit by a new one; None if that was done already."""
         found = self.resolve(commit).commit
         target = self._branch(on)
         if found.seq not in {c.seq for c in self.store.ancestors(self.store.commit_by_seq(target.head))}:
@@ -204,9 +220,10 @@ class Lake:
         self, to: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
     ) -> Commit | None:
         """Make a branch what the lake was at a ref, by one new commit."""
-        found = self.resolve(to).commit
-        text = message or f"restore {to} ({found.short_id})"
-        return history.restore(self.store, self.reader, self._branch(on).name, found, author or default_author(), text)
+        found, target = self.resolve(to), self._branch(on).name
+        text = message or f"restore {to} ({found.commit.short_id})"
+        guard = self._guard(found.base.name if found.base else target)
+        return history.restore(self.store, self.reader, guard, target, found.readable, author or default_author(), text)
 
     def drop(self, *tables: str, on: str = MAIN, message: str | None = None, author: str | None = None) -> Commit:
         """Drop tables or views from a branch, in one commit. Other refs and older commits keep them."""
@@ -220,7 +237,7 @@ class Lake:
         holder: str,
         on: str = MAIN,
         wait: timedelta | None = timedelta(0),
-    ) -> AbstractContextManager[None]:
+    ) -> AbstractContextManager[leases.Held]:
         return leases.hold(self.store, on, tables, holder, wait)
 
     # files
@@ -253,8 +270,12 @@ class Lake:
         if found.ref:
             return found.ref.name
         name = ALIAS_PREFIX + found.commit.id
-        if self.store.ref(name) is None:
-            self.store.create_ref(name, RefKind.ALIAS, found.commit, default_author(), None)
+        alias = self.store.ref(name)
+        if alias is None:
+            with suppress(RefExists):  # another process was quicker
+                self.store.create_ref(name, RefKind.ALIAS, found.readable, default_author(), None)
+        elif datetime.now(UTC) - alias.created_at > timedelta(hours=1):
+            self.store.touch(name)
         return name
 
     def spark_catalog(self, ref: str = MAIN) -> catalogs.SparkCatalog:

@@ -5,14 +5,66 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from mere.errors import LeaseHeld
+from mere.errors import LakeError, LeaseHeld
 from mere.lake.port import Lease, Store
 from mere.names import TableName
 
 TTL = timedelta(seconds=60)
+
+
+class Held:
+    """The leases of one holder on some tables, renewed in the background until they are released or lost."""
+
+    def __init__(self, store: Store, target: str, tables: Collection[TableName], holder: str, ttl: timedelta) -> None:
+        self.holder = holder
+        self._store = store
+        self._target = target
+        self._tables = tuple(tables)
+        self._ttl = ttl
+        self._lost = False
+        self._done = threading.Event()
+        self._beat = threading.Thread(target=self._renew, name="mere-lease", daemon=True)
+
+    def check(self) -> None:
+        """Ask before anything is published: a machine that slept may have lost its leases to somebody else."""
+        if self._lost:
+            names = ", ".join(map(str, self._tables))
+            raise LeaseHeld(
+                f"{self.holder} has lost its lease on {names}: another run may be writing them.", remedy="Run it again."
+            )
+
+    def take(self, wait: timedelta | None) -> None:
+        deadline = None if wait is None else time.monotonic() + wait.total_seconds()
+        pause = 0.05
+        while held := self._store.acquire(self._target, self._tables, self.holder, self._ttl):
+            if deadline is not None and time.monotonic() >= deadline:
+                raise _refusal(self._target, held)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 2.0)
+        self._beat.start()
+
+    def release(self) -> None:
+        self._done.set()
+        self._beat.join()
+        with suppress(LakeError):  # they expire by themselves, and the error of the block matters more
+            self._store.release(self._target, self._tables, self.holder)
+
+    def _renew(self) -> None:
+        ttl = self._ttl.total_seconds()
+        renewed_at = time.monotonic()
+        while not self._done.wait(ttl / 3):
+            with suppress(LakeError):  # busy or away: there are two more turns until they expire
+                if not self._store.renew(self.holder, self._ttl):
+                    break
+                renewed_at = time.monotonic()
+            if time.monotonic() - renewed_at > ttl:
+                break
+        else:
+            return
+        self._lost = True
 
 
 @contextmanager
@@ -23,40 +75,14 @@ def hold(
     holder: str,
     wait: timedelta | None = timedelta(0),
     ttl: timedelta = TTL,
-) -> Iterator[None]:
-    """Hold the leases for the length of a block, renewed in the background. `wait=None` waits for ever."""
-    _take(store, target, tables, holder, wait, ttl)
-    done = threading.Event()
-    beat = threading.Thread(target=_renew, args=(store, holder, ttl, done), name="mere-lease", daemon=True)
-    beat.start()
+) -> Iterator[Held]:
+    """Hold the leases for the length of a block. `wait=None` waits for ever."""
+    held = Held(store, target, tables, holder, ttl)
+    held.take(wait)
     try:
-        yield
+        yield held
     finally:
-        done.set()
-        beat.join()
-        store.release(holder)
-
-
-def _take(
-    store: Store,
-    target: str,
-    tables: Collection[TableName],
-    holder: str,
-    wait: timedelta | None,
-    ttl: timedelta,
-) -> None:
-    deadline = None if wait is None else time.monotonic() + wait.total_seconds()
-    pause = 0.05
-    while held := store.acquire(target, tables, holder, ttl):
-        if deadline is not None and time.monotonic() >= deadline:
-            raise _refusal(target, held)
-        time.sleep(pause)
-        pause = min(pause * 1.5, 2.0)
-
-
-def _renew(store: Store, holder: str, ttl: timedelta, done: threading.Event) -> None:
-    while not done.wait(ttl.total_seconds() / 3):
-        store.renew(holder, ttl)
+        held.release()
 
 
 def _refusal(target: str, held: list[Lease]) -> LeaseHeld:

@@ -159,6 +159,8 @@ class MetadataReader:
                 raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
             except (ValueError, OSError) as error:
                 raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
+            if not isinstance(raw, dict):
+                raise LakeUnreadable(f"{location} is not Iceberg metadata: it holds no JSON object.")
             self._known[location] = Metadata(location, raw)
         return self._known[location]
 

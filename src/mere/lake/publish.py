@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from mere.errors import LakeConflict, LakeError, RefNotFound
 from mere.lake import faults
 from mere.lake.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
-from mere.lake.guards import guarded
-from mere.lake.metadata import Metadata, MetadataReader, growth
+from mere.lake.describe import counted, described
+from mere.lake.guards import Guard
+from mere.lake.metadata import MetadataReader
 from mere.lake.port import After, Divergence, Edit, Moved, Store
 from mere.lake.refs import Ref, RefKind
 from mere.names import TableName
@@ -48,31 +49,35 @@ class Request:
     reads: Collection[TableName] = ()
     dry_run: bool = False
 
+    @property
+    def after(self) -> After:
+        """A branch follows only the branch that it belongs to: elsewhere it would take on what that one holds."""
+        if self.source.kind is RefKind.RUN:
+            return After.DELETE
+        return After.FOLLOW if self.source.parent == self.target else After.STAY
 
-def publish(store: Store, reader: MetadataReader, request: Request) -> Publication:
+
+def publish(store: Store, reader: MetadataReader, guard: Guard, request: Request) -> Publication:
     """Bounded: both branches may move while the tables are being looked at, and then they are looked at again."""
     for _ in range(_ATTEMPTS):
-        source = store.ref(request.source.name) or request.source
+        source, target = (_standing(store, name) for name in (request.source.name, request.target))
         request = replace(request, source=source)
-        target = store.ref(request.target)
-        if target is None:
-            raise RefNotFound(f"{request.target} was deleted meanwhile. Nothing was published.")
         parting = store.divergence(store.commit_by_seq(source.head), store.commit_by_seq(target.head))
-        prepared = _prepare(request, parting, reader)
+        prepared = _prepare(request, parting, reader, guard)
         faults.point("publish.prepared")
         if request.dry_run:
             return prepared
         if prepared.conflicts:
             raise _refusal(prepared)
-        if not prepared.changes:
-            if source.kind is RefKind.RUN:
-                store.delete_ref(source.name)
-            return prepared
         try:
-            commit = store.commit(_edit(store, request, parting, prepared.changes))
+            if prepared.changes:
+                commit = store.commit(_edit(store, request, parting, prepared.changes))
+                return replace(prepared, changes=commit.changes, commit=commit)
+            if request.after is After.DELETE:
+                store.delete_ref(source.name, expected=source)
+            return prepared
         except Moved:
             continue
-        return replace(prepared, changes=commit.changes, commit=commit)
     raise LakeError(
         f"{request.source.name} or {request.target} is being written to faster than it can be published."
         f" {request.target} was left as it was.",
@@ -80,46 +85,59 @@ def publish(store: Store, reader: MetadataReader, request: Request) -> Publicati
     )
 
 
-def _prepare(request: Request, parting: Divergence, reader: MetadataReader) -> Publication:
+def _standing(store: Store, name: str) -> Ref:
+    ref = store.ref(name)
+    if ref is None:
+        raise RefNotFound(f"{name} was deleted meanwhile. Nothing was published.")
+    return ref
+
+
+def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guard: Guard) -> Publication:
     ours = fold(change for commit in parting.source for change in commit.changes)
-    known: dict[Key, set[Entry | None]] = {key: {change.old} for key, change in ours.items()}
-    for commit in parting.source:
-        for change in commit.changes:
-            known.setdefault(change.key, set()).add(change.new)
     theirs = fold(change for commit in parting.target for change in commit.changes)
-    todo, clashes = [], [key for key in theirs if key in {Key.of(table) for table in request.reads}]
+    seen = _seen(parting)
+    undone = _undone(parting, seen)
+    todo, clashes = [], {key for key in theirs if key in {Key.of(table) for table in request.reads}}
     for key, change in ours.items():
         standing = theirs[key].new if key in theirs else change.old
+        if key.space is Space.PROPERTY and change.old is None and standing is not None:
+            continue  # both sides made this namespace: the target's properties stay
         # The target may have moved to something that the branch itself has been: then the branch builds on it.
-        if standing not in known[key]:
-            clashes.append(key)
+        if standing not in seen[key] or key in undone:
+            clashes.add(key)
         elif standing != change.new:
             todo.append(replace(change, old=standing))
-    changes = tuple(_counted(change, _guard(change, request, reader), reader) for change in todo)
-    conflicts = tuple(_conflict(key, parting) for key in sorted(set(clashes)))
+    todo = [replace(change, new=guard(change)) for change in todo]
+    conflicts = tuple(_conflict(key, parting, reader) for key in sorted(clashes))
+    changes = tuple(counted(change, reader) for change in todo)
     return Publication(request.source.name, request.target, parting.base, changes, conflicts)
 
 
-def _guard(change: Change, request: Request, reader: MetadataReader) -> Metadata | None:
-    """The metadata to publish; written now if it has to differ from what the engine wrote."""
-    if change.new is None or change.key.space is not Space.RELATION:
-        return None
-    better = guarded(change.key, change.new, request.source.name, reader)
-    if better is not None and not request.dry_run:
-        reader.write(better)
-    return better or reader.read(change.new.value)
+def _seen(parting: Divergence) -> dict[Key, dict[Entry | None, int]]:
+    """Where the branch has been, key by key, since the two parted: each entry with the number of its last visit."""
+    seen: dict[Key, dict[Entry | None, int]] = {}
+    for number, commit in enumerate(parting.source, start=1):
+        for change in commit.changes:
+            seen.setdefault(change.key, {change.old: 0})[change.new] = number
+    return seen
 
 
-def _counted(change: Change, published: Metadata | None, reader: MetadataReader) -> Change:
-    if change.key.space is not Space.RELATION:
-        return change
-    new = Entry(change.new.kind, published.location) if change.new and published else None
-    old = reader.read(change.old.value) if change.old else None
-    return Change(change.key, change.old, new, growth(old, published))
+def _undone(parting: Divergence, seen: dict[Key, dict[Entry | None, int]]) -> set[Key]:
+    """What the target took back of what the branch stands on. To publish it again would overrule a revert."""
+    reached: dict[Key, int] = {}
+    undone = set()
+    for commit in parting.target:
+        for change in commit.changes:
+            number = seen.get(change.key, {}).get(change.new)
+            if number is None:
+                continue
+            if number < reached.get(change.key, 0):
+                undone.add(change.key)
+            reached[change.key] = number
+    return undone
 
 
 def _edit(store: Store, request: Request, parting: Divergence, changes: tuple[Change, ...]) -> Edit:
-    after = {RefKind.RUN: After.DELETE, RefKind.BRANCH: After.FOLLOW}[request.source.kind]
     base = store.entries(parting.base) if request.reads else {}
     return Edit(
         target=request.target,
@@ -129,14 +147,15 @@ def _edit(store: Store, request: Request, parting: Divergence, changes: tuple[Ch
         message=request.message,
         run=request.run,
         source=request.source,
-        after=after,
+        after=request.after,
         reads={Key.of(table): base.get(Key.of(table)) for table in request.reads},
     )
 
 
-def _conflict(key: Key, parting: Divergence) -> Conflict:
+def _conflict(key: Key, parting: Divergence, reader: MetadataReader) -> Conflict:
     def last(commits: tuple[Commit, ...]) -> Commit | None:
-        return next((c for c in reversed(commits) if any(change.key == key for change in c.changes)), None)
+        found = next((c for c in reversed(commits) if any(change.key == key for change in c.changes)), None)
+        return described(found, reader) if found else None
 
     return Conflict(key, last(parting.source), last(parting.target))
 

@@ -15,8 +15,10 @@ from mere.lake.guards import PROPERTIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
     from pyiceberg.table import CreateTableTransaction, Table
+    from pyiceberg.table.metadata import TableMetadata
 
 
 class RefCatalog(SqlCatalog):
@@ -52,5 +54,9 @@ class RefCatalog(SqlCatalog):
         return super().create_table_transaction(identifier, schema, place, partition_spec, sort_order, guarded)
 
     def _place(self, identifier: str | Identifier) -> str:
-        namespace, name = self.identifier_to_database_and_table(identifier)
-        return f"{self._resolve_table_location(None, namespace, name)}-{secrets.token_hex(16)}"
+        *namespace, name = self.identifier_to_tuple(identifier)
+        return f"{self._resolve_table_location(None, '.'.join(namespace), name)}-{secrets.token_hex(16)}"
+
+    @staticmethod
+    def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
+        """Whatever a table's properties say: another ref may point to an old metadata file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,6 +20,14 @@ class Resolved:
     text: str
     commit: Commit
     ref: Ref | None
+    base: Ref | None  # with which the expression begins
+
+    @property
+    def readable(self) -> Commit:
+        """The commit, if the files of its tables are still there."""
+        if self.commit.expired:
+            raise LakeError(f"Commit {self.commit.short_id} is in the log, but its files were swept by mere gc.")
+        return self.commit
 
 
 def resolve(store: Store, text: str) -> Resolved:
@@ -27,9 +36,7 @@ def resolve(store: Store, text: str) -> Resolved:
     commit = store.commit_by_seq(ref.head) if ref else _by_prefix(store, expression)
     for step in expression.steps:
         commit = _walk(store, expression, commit, step)
-    if commit.expired:
-        raise LakeError(f"Commit {commit.short_id} is in the log, but its files were swept by mere gc.")
-    return Resolved(text, commit, ref if not expression.steps else None)
+    return Resolved(text, commit, ref if not expression.steps else None, ref)
 
 
 def _walk(store: Store, expression: RefExpression, commit: Commit, step: Back | AsOf) -> Commit:
@@ -37,7 +44,7 @@ def _walk(store: Store, expression: RefExpression, commit: Commit, step: Back | 
         found = store.ancestor_at(commit, step.instant)
         missing = f"has no commit as old as {step.instant:%Y-%m-%dT%H:%M:%SZ}"
     else:
-        found = next(islice(store.ancestors(commit), step.commits, None), None)
+        found = next(islice(store.ancestors(commit), min(step.commits, sys.maxsize), None), None)
         missing = f"does not go {step.commits} commits back"
     if found is None:
         raise RefNotFound(

@@ -153,15 +153,23 @@ END;
 """
 
 
+_SOUND = _refuse(
+    "a row must point to a metadata file",
+    "NEW.metadata_location IS NULL OR coalesce(NEW.iceberg_type, 'TABLE') NOT IN ('TABLE', 'VIEW')",
+)
+_SOUND_PROPERTY = _refuse("a property must have a value", "NEW.property_value IS NULL")
+
 _TRIGGERS = f"""
 CREATE TRIGGER mere_tables_insert AFTER INSERT ON iceberg_tables {_FOREIGN} BEGIN
     {_writable("NEW.catalog_name")}
+    {_SOUND}
     {_journal("NEW.catalog_name", _relation(False, True, "NEW"))}
 END;
 CREATE TRIGGER mere_tables_update AFTER UPDATE ON iceberg_tables
 WHEN NOT EXISTS (SELECT 1 FROM mere_writer) AND {_SAME_KEY}
-    AND OLD.metadata_location IS NOT NEW.metadata_location BEGIN
+    AND (OLD.metadata_location IS NOT NEW.metadata_location OR OLD.iceberg_type IS NOT NEW.iceberg_type) BEGIN
     {_writable("NEW.catalog_name")}
+    {_SOUND}
     {_journal("NEW.catalog_name", _relation(True, True, "NEW"))}
 END;
 CREATE TRIGGER mere_tables_rename AFTER UPDATE ON iceberg_tables
@@ -174,16 +182,22 @@ CREATE TRIGGER mere_tables_delete BEFORE DELETE ON iceberg_tables {_FOREIGN} BEG
 END;
 CREATE TRIGGER mere_properties_insert AFTER INSERT ON iceberg_namespace_properties {_FOREIGN} BEGIN
     {_writable("NEW.catalog_name")}
+    {_SOUND_PROPERTY}
     {_journal("NEW.catalog_name", _property(False, True, "NEW"))}
 END;
 CREATE TRIGGER mere_properties_update AFTER UPDATE ON iceberg_namespace_properties
 WHEN NOT EXISTS (SELECT 1 FROM mere_writer) AND OLD.property_value IS NOT NEW.property_value BEGIN
     {_writable("NEW.catalog_name")}
+    {_SOUND_PROPERTY}
     {_journal("NEW.catalog_name", _property(True, True, "NEW"))}
 END;
 CREATE TRIGGER mere_properties_delete AFTER DELETE ON iceberg_namespace_properties {_FOREIGN} BEGIN
     {_writable("OLD.catalog_name")}
     {_journal("OLD.catalog_name", _property(True, False, "OLD"))}
+END;
+CREATE TRIGGER mere_properties_rename BEFORE UPDATE OF namespace, property_key ON iceberg_namespace_properties
+WHEN (OLD.namespace, OLD.property_key) <> (NEW.namespace, NEW.property_key) BEGIN
+    {_refuse("a property keeps its name", "1")}
 END;
 {_one_ref("iceberg_tables")}
 {_one_ref("iceberg_namespace_properties")}

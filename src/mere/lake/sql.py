@@ -61,9 +61,17 @@ class SqlStore(ABC):
             faults.point("fork.filled")
         return ref
 
-    def delete_ref(self, name: str) -> None:
+    def delete_ref(self, name: str, expected: Ref | None = None) -> None:
+        """Delete it, if it still is what it is expected to be."""
         with self._write() as tx:
+            if expected and rows.find_ref(tx, name) != expected:
+                raise Moved(source=True)
             rows.delete_ref(tx, name)
+
+    def touch(self, name: str) -> None:
+        """Make a ref as young as a new one: an alias lives as long as it is used."""
+        with self._write() as tx:
+            tx.run("UPDATE mere_refs SET created_at = ? WHERE name = ?", (stamp(datetime.now(UTC)), name))
 
     # commits
 
@@ -180,9 +188,12 @@ class SqlStore(ABC):
             )
         return renewed > 0
 
-    def release(self, holder: str) -> None:
+    def release(self, target: str, tables: Collection[TableName], holder: str) -> None:
         with self._write() as tx:
-            tx.run("DELETE FROM mere_leases WHERE holder = ?", (holder,))
+            tx.run_many(
+                "DELETE FROM mere_leases WHERE target = ? AND namespace = ? AND name = ? AND holder = ?",
+                [(target, table.namespace, table.name, holder) for table in tables],
+            )
 
     def leases(self) -> list[Lease]:
         now = datetime.now(UTC)

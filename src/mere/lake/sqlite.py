@@ -7,6 +7,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,11 +48,33 @@ class _SqliteTx:
         return self._connection.executemany(sql, parameters).rowcount if parameters else 0
 
 
+class _Handle:
+    """A connection that ends with the thread that has it, and is left alone by a forked child: SQLite loses commits
+    that are made through a connection from before the fork."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = _connect(path)
+        self.process = os.getpid()
+
+    def close(self) -> None:
+        if self.process == os.getpid():
+            self.connection.close()
+        else:
+            _abandoned.append(self.connection)
+
+    def __del__(self) -> None:
+        if hasattr(self, "connection"):
+            self.close()
+
+
+_abandoned: list[sqlite3.Connection] = []  # of a parent process: to close one would release the parent's locks
+
+
 class SqliteStore(SqlStore):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._handles: weakref.WeakSet[_Handle] = weakref.WeakSet()
         with self._read() as tx:
             meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta"))
         self.root = meta["root"]
@@ -95,17 +118,17 @@ class SqliteStore(SqlStore):
         return cls(path)
 
     def close(self) -> None:
-        while self._connections:
-            self._connections.pop().close()
+        for handle in list(self._handles):
+            handle.close()
         self._local = threading.local()
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = _connect(self.path)
-            self._connections.append(connection)
-        return connection
+        handle: _Handle | None = getattr(self._local, "handle", None)
+        if handle is None or handle.process != os.getpid():
+            handle = self._local.handle = _Handle(self.path)
+            self._handles.add(handle)
+        return handle.connection
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Tx]:
@@ -120,10 +143,12 @@ class SqliteStore(SqlStore):
             self._connection.execute("DELETE FROM mere_writer")
 
     def _settle(self) -> None:
-        # Without this a copy of the database file alone could be empty. A busy reader may hold it off: then the next
-        # commit does it.
-        with _readable_errors(self.path):
+        # Without this a copy of the database file alone could be empty. A reader may hold it off, or the disk be full:
+        # the commit is durable all the same, and the next one tries again.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA busy_timeout = 200")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
 @contextlib.contextmanager
@@ -139,11 +164,11 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
-        uri = path.as_uri() + "?mode=rw"
-    elif _wal_is_empty(path):
-        # WAL wants to write beside the file even to read it; a file that nobody can change needs no WAL.
+    if os.statvfs(path).f_flag & os.ST_RDONLY and _wal_is_empty(path):
+        # WAL wants to write beside the file even to read it; on a disk that nobody can change it needs no WAL.
         uri = path.as_uri() + "?mode=ro&immutable=1"
+    elif os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+        uri = path.as_uri() + "?mode=rw"
     else:
         uri = path.as_uri() + "?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -255,7 +280,7 @@ def _readable_errors(path: Path) -> Iterator[None]:
         if "malformed" in text or "not a database" in text:
             raise LakeUnreadable(
                 f"{path} is damaged: {text}.",
-                remedy="Put back a copy of catalog.db (and catalog.db-wal, if there is one) from a backup."
+                remedy="Remove catalog.db-wal and catalog.db-shm, which belong to it, and put back catalog.db from a backup."
                 " The tables' files are untouched.",
             ) from error
         if isinstance(error, sqlite3.OperationalError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -19,7 +20,7 @@ from mere.errors import LakeError, LakeUnreadable, MetadataMissing, RefNotFound
 from mere.lake import faults
 from mere.lake.commits import Commit, CommitKind
 from mere.lake.files import Reach
-from mere.lake.port import Lease, Store
+from mere.lake.port import Lease, Moved, Store
 from mere.lake.refs import Ref, RefKind
 from mere.lake.storage import Storage, StoredFile, local_path
 from mere.names import RUN_PREFIX
@@ -149,6 +150,8 @@ def _kept_commits(refs: Sequence[Ref], by_seq: Mapping[int, Commit], policy: Pol
     if policy.keep is not None:
         main = _history((ref.head for ref in refs if ref.name == "main"), by_seq)
         kept = {seq for seq in in_reach if not policy.older(by_seq[seq].at, policy.keep)}
+        # The commit before the first of these was the lake's state until then: `main@…` may ask for it.
+        kept |= {parent for seq in kept if (parent := by_seq[seq].parent) is not None}
         kept |= {ref.head for ref in refs}
         # Publishing a branch compares all that it did with where it began, however long ago that was.
         kept |= _history((ref.head for ref in refs if ref.kind.writable), by_seq, main)
@@ -265,11 +268,8 @@ def _carry_out(lake: Lake, leavings: Leavings, look: _Look, files: _Files) -> _F
 
 def _delete_ref(store: Store, ref: Ref) -> None:
     """A ref that has moved since it was looked at is not dead, and another sweep may have been quicker."""
-    if store.ref(ref.name) == ref:
-        try:
-            store.delete_ref(ref.name)
-        except RefNotFound:
-            pass
+    with suppress(Moved, RefNotFound):
+        store.delete_ref(ref.name, expected=ref)
 
 
 def _delete(lake: Lake, look: _Look, files: Sequence[StoredFile]) -> Iterator[StoredFile]:

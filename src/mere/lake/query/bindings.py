@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from posixpath import dirname
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
@@ -13,7 +14,7 @@ from mere.lake.metadata import Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.columns import columns, current_schema, literal, quoted
 from mere.lake.query.statements import Name, Statement
-from mere.lake.storage import Storage
+from mere.lake.storage import Storage, split_scheme
 from mere.lake.tableset import TableSet
 from mere.names import TableName
 
@@ -91,8 +92,9 @@ class Bindings:
             around = " → ".join(map(str, [*self._path[self._path.index(table) :], table]))
             raise QueryError(f"View {table} is defined by itself: {around}.")
         tables = self.tables(ref)
-        sql = self._view(ref, table) if tables.is_view(table) else self._table(tables, table)
-        with errors.unbound(str(table), tables.is_view(table)):
+        folder = dirname(dirname(split_scheme(tables.pointer(table))[1]))
+        with errors.unbound(str(table), folder, tables.is_view(table)):
+            sql = self._view(ref, table) if tables.is_view(table) else self._table(tables, table)
             self._create(ref, table, f"VIEW {full_name(ref, table)} AS {sql}")
         self._bound[key] = table
 

@@ -55,8 +55,10 @@ def details(error: duckdb.Error) -> Details:
 
 def _one_sentence(message: str) -> str:
     """Without stack traces, lists of overloads and advice about extensions."""
-    text = re.split(r"\n\n|\n\t|\nStack Trace", message.strip())[0]
-    text = " ".join(text.split()).replace("!", ".").replace("Values list ", "Table ")
+    text = re.split(r"\n\n|\n\t|\nStack Trace|\.? Detail: Python exception", message.strip())[0]
+    text = re.sub(r"^arrow_scan: get_next failed\(\): (\w+: )*", "", text)
+    text = re.sub(r"^Values list ", "Table ", re.sub(r"!$", ".", text, flags=re.MULTILINE))
+    text = " ".join(text.split())
     return text if text.endswith((".", "?")) else f"{text}."
 
 
@@ -72,8 +74,8 @@ def excerpt(sql: str, position: int) -> str:
 
 
 @contextmanager
-def unbound(table: str, is_view: bool) -> Iterator[None]:
-    """Around the binding of one table or view."""
+def unbound(table: str, folder: str, is_view: bool) -> Iterator[None]:
+    """Around the binding of one table or view, whose files are in this folder."""
     import duckdb
 
     try:
@@ -82,7 +84,7 @@ def unbound(table: str, is_view: bool) -> Iterator[None]:
         found = details(error)
         if is_view:
             raise views.untranslatable(table, found.message) from error
-        raise of_file(found, {"": table}) or scans.unreadable(table, found.message.removesuffix(".")) from error
+        raise of_file(found, {folder: table}) or scans.unreadable(table, found.message.removesuffix(".")) from error
 
 
 def of_file(found: Details, folders: Mapping[str, str]) -> MereError | None:

@@ -101,7 +101,7 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
     with explained():
         statement = explained.statement = statements.read(connection, sql)
         if statement.destination is not None:
-            _refuse_lake_folder(lake.root, statement.destination)
+            _refuse_lake_folder(lake.root, statement.destination, statement)
         sets = lake.at_each({at: None, **dict.fromkeys(_refs(lake, statement))})
         bindings = explained.bindings = Bindings(connection, sets, at, lake.storage)
         if statement.shows_tables:
@@ -152,7 +152,10 @@ def _refs(lake: Lake, statement: Statement) -> Iterator[str]:
             break
 
 
-def _refuse_lake_folder(root: Path, destination: str) -> None:
+def _refuse_lake_folder(root: Path, destination: str, statement: Statement) -> None:
+    for option in ("filename_pattern", "file_extension"):
+        if option in {token.word for token in statement.tokens}:
+            raise QueryError(f"COPY is run without {option}: it can lead out of the folder that COPY names.")
     target = Path(split_scheme(destination)[1]).expanduser().resolve()
     # A folder above the lake is as bad: COPY with OVERWRITE empties it first.
     if target.is_relative_to(root) or root.is_relative_to(target):

@@ -8,6 +8,7 @@ whole process.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeUnreadable, MetadataMissing, QueryError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _EQUALITY_DELETES = "equality deletes"
 _DUCKDB_READS = frozenset({"PARQUET", _EQUALITY_DELETES})
+_ENTRY = ("data_file.content", "data_file.file_format")
+_DELETES = 1  # the content of a manifest that lists delete files
+_SMALL = 1_000_000  # bytes of a manifest whose thousands of entries are decoded in a quarter of a second
 _PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN"})
 
 
@@ -30,9 +34,7 @@ def scan(connection: DuckDBPyConnection, table: str, metadata: Metadata, storage
     if kinds <= _DUCKDB_READS:
         return f"iceberg_scan({literal(split_scheme(metadata.location)[1])})"
     if kinds <= _PYICEBERG_READS:
-        name = f"@pyiceberg {metadata.location}"
-        connection.register(name, _Stream(table, metadata.location))
-        return f"temp.main.{quoted(name)}"
+        return _copy(connection, table, metadata.location)
     raise unreadable(table, f"neither DuckDB nor PyIceberg reads its mix of {', '.join(sorted(kinds))} files")
 
 
@@ -42,21 +44,20 @@ def file_kinds(table: str, metadata: Metadata, storage: Storage) -> set[str]:
     if snapshot is None or snapshot.manifest_list is None:
         return set()
     kinds: set[str] = set()
-    for manifest in _records(table, storage, snapshot.manifest_list, None, "manifest_path", "manifest_length"):
-        entries = _records(
-            table,
-            storage,
-            manifest["manifest_path"],
-            manifest["manifest_length"],
-            "status",
-            "data_file.content",
-            "data_file.file_format",
-        )
-        for entry in entries:
-            if entry["status"] != files.DELETED:
-                equality = entry["data_file"].get("content", 0) == 2
-                kinds.add(_EQUALITY_DELETES if equality else entry["data_file"]["file_format"].upper())
+    fields = ("manifest_path", "manifest_length", "content")
+    for manifest in _records(table, storage, snapshot.manifest_list, None, *fields):
+        length = manifest["manifest_length"]
+        entries = _records(table, storage, manifest["manifest_path"], length, "status", *_ENTRY)
+        live = (entry["data_file"] for entry in entries if entry["status"] != files.DELETED)
+        # Engines write all data files of a table in one format; delete files come in several.
+        thorough = manifest.get("content", 0) == _DELETES or length <= _SMALL
+        kinds.update(map(_kind, live if thorough else islice(live, 1)))
     return kinds
+
+
+def _kind(file: avro.Record) -> str:
+    format_: str = file["file_format"]
+    return _EQUALITY_DELETES if file.get("content", 0) == 2 else format_.upper()
 
 
 def _records(table: str, storage: Storage, location: str, length: int | None, *fields: str) -> Iterator[avro.Record]:
@@ -84,24 +85,21 @@ def unreadable(table: str, why: str) -> QueryError:
     return QueryError(f"mere sql cannot read {table}: {why}.", remedy="Read it with Spark.")
 
 
-class _Stream:
-    """A table as a stream of Arrow batches, opened anew by every scan that DuckDB makes of it."""
+def _copy(connection: DuckDBPyConnection, table: str, location: str) -> str:
+    """The table's rows as a table in DuckDB, which spills to disk what does not fit into memory.
 
-    def __init__(self, table: str, location: str) -> None:
-        from pyiceberg.table import StaticTable  # 1.2 s
+    A view of PyIceberg's stream would do without the copy, but then DuckDB's threads call back into Python whenever
+    rows are fetched, and a result that is not read to its end can hang or abort the process.
+    """
+    from pyiceberg.table import StaticTable  # 1.2 s
 
-        try:
-            self._table = StaticTable.from_metadata(location)
-        except (ValueError, OSError) as error:
-            why = "DuckDB would read its deletion vectors wrongly, and PyIceberg does not know its types"
-            raise unreadable(table, why) from error
-
-    def __arrow_c_schema__(self) -> object:
-        from pyiceberg.io.pyarrow import schema_to_pyarrow
-
-        schema: object = schema_to_pyarrow(self._table.schema()).__arrow_c_schema__()
-        return schema
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        stream: object = self._table.scan().to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
-        return stream
+    name = quoted(f"@pyiceberg {location}")
+    try:
+        reader = StaticTable.from_metadata(location).scan().to_arrow_batch_reader()
+        connection.register("@stream", reader)
+        connection.execute(f'CREATE TEMP TABLE {name} AS FROM "@stream"')
+    except (ValueError, OSError) as error:
+        # Its types may be new to PyIceberg; DuckDB, which knows them, would apply the deletion vectors wrongly.
+        raise unreadable(table, f"it is one for PyIceberg, which says: {str(error).splitlines()[0]}") from error
+    connection.unregister("@stream")
+    return f"temp.main.{name}"

@@ -1,7 +1,7 @@
 """What Spark means where DuckDB, given the same words, would mean something else.
 
-sqlglot translates words. The differences below were found by running some 450 expressions as views through both
-engines. Each is either mended in the syntax tree or refused: a view must not quietly give other values than in Spark.
+sqlglot translates words. The differences below were found by running some 650 expressions and queries as views through
+both engines. Each is mended in the syntax tree or refused: a view must not quietly give other values than in Spark.
 Imported only for views, because sqlglot takes its time.
 """
 

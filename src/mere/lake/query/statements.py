@@ -60,7 +60,10 @@ class Statement:
     @property
     def lists_tables(self) -> bool:
         words = {token.word for token in self.tokens}
-        return self.tokens[0].word in ("show", "describe", "desc", "pragma") or not words.isdisjoint(_LISTINGS)
+        bare = (
+            self.tokens[0].word in ("show", "describe", "desc", "pragma") and not self.names and "select" not in words
+        )
+        return bare or not words.isdisjoint(_LISTINGS)
 
     @property
     def shows_tables(self) -> bool:
@@ -74,6 +77,8 @@ class Statement:
 
 def read(connection: DuckDBPyConnection, sql: str) -> Statement:
     """One statement that only reads; any other is refused."""
+    if "\0" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
+        raise QueryError("The query has characters in it that are not text.")
     found = connection.extract_statements(sql)
     tokens = tuple(_tokens(sql))
     while tokens and tokens[-1].text == ";":
