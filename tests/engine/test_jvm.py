@@ -42,12 +42,6 @@ def test_an_archive_is_read_or_written_never_both(launch: Launch, tmp_path: Path
     assert f"-XX:SharedArchiveFile={archive}" not in writing
 
 
-def test_a_newer_java_is_kept_from_moving_the_archive(launch: Launch, tmp_path: Path) -> None:
-    newer = replace(launch, java=Java(tmp_path, "21.0.2"), archive=tmp_path / "x.jsa")
-    assert "-XX:ArchiveRelocationMode=0" in flags(newer)
-    assert "-XX:ArchiveRelocationMode=0" not in flags(replace(newer, java=launch.java))
-
-
 def test_the_vector_module_is_for_machine_learning_only(launch: Launch) -> None:
     assert "--add-modules=jdk.incubator.vector" not in flags(launch)
     assert "--add-modules=jdk.incubator.vector" in flags(replace(launch, ml=True))

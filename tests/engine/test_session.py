@@ -204,3 +204,12 @@ def test_ctrl_c_cancels_the_job_and_the_session_lives(lake: Lake, spark_on: Open
 def test_the_gateways_secret_is_not_left_in_the_environment(warm_jvm: None) -> None:
     assert [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")] == []
     assert module._driver is not None
+
+
+def test_the_settings_of_the_project_hold_for_its_lake(tmp_path: Path) -> None:
+    (tmp_path / "mere.yaml").write_text(
+        "name: shop\nprofiles:\n  local:\n    lake: lake\n    spark:\n      memory: 3g\n"
+    )
+    with Lake.create(tmp_path / "lake") as own, Lake.create(tmp_path / "other") as other:
+        assert module.settings_of(own).memory == "3g"
+        assert module.settings_of(other) == SparkSettings()

@@ -458,7 +458,7 @@ def test_two_branches_may_make_one_namespace_as_two_people(lake: Lake, engine: F
 
 def test_a_write_to_a_run_while_it_is_published_is_not_lost(lake: Lake, engine: Foreign) -> None:
     run = lake.run_branch().name
-    written = []
+    written: list[str] = []
 
     def write_late(point: str) -> None:
         if point == "publish.prepared" and not written:
@@ -511,11 +511,13 @@ def test_revert_puts_back_what_a_commit_replaced(lake: Lake, engine: Foreign) ->
     published = lake.publish("dev").commit
     assert published is not None
     undo = lake.revert(published.id)
+    assert undo is not None
     assert lake.at().entries == before
     assert {str(c.key): c.stats for c in undo.changes} == {
         "a.t": Stats(rows_removed=2, files_removed=1),
         "a.u": Stats(rows_removed=3, files_removed=1),
     }
+    assert lake.revert(published.id) is None
     lake.revert(undo.id)
     assert lake.at().entries == lake.at(published.id).entries
 

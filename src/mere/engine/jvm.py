@@ -107,9 +107,6 @@ class Launch:
             return [*quiet, f"-XX:ArchiveClassesAtExit={self.dump_to}"]
         if self.archive is None:
             return quiet
-        if self.java.major >= 20:
-            # Newer JVMs move the archive to a random address, which means to touch every page of it.
-            quiet += ["-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"]
         return [*quiet, f"-XX:SharedArchiveFile={self.archive}"]
 
     def _memory(self) -> list[str]:

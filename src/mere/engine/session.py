@@ -6,10 +6,11 @@ import atexit
 import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from mere.config import SparkSettings
+from mere.config import SparkSettings, find_project, load
 from mere.engine.driver import Driver, user
 from mere.errors import EngineError
 
@@ -101,10 +102,10 @@ def session(
 ) -> Session:
     """Open a session on the ref.
 
-    `read_bytes` is how much it will read, as far as the caller knows: it decides how the JVM is tuned. All sessions of
+    Without `settings`, those of the project's mere.yaml hold. `read_bytes` is how much it will read, as far as the caller knows: it decides how the JVM is tuned. All sessions of
     a process share one JVM, tuned for the first of them. `author` goes into the summary of each snapshot.
     """
-    settings = settings or SparkSettings()
+    settings = settings or settings_of(lake)
     lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
         driver = _running(settings, read_bytes)
@@ -120,6 +121,14 @@ def session(
                 raise failure from exc
             raise
     return opened
+
+
+def settings_of(lake: Lake) -> SparkSettings:
+    """What the mere.yaml of the lake's own project says, under the current profile."""
+    root = getattr(lake, "root", None)
+    file = find_project(root) if isinstance(root, Path) else None
+    project = load(file) if file else None
+    return project.spark if project and project.lake.resolve() == root else SparkSettings()
 
 
 # One driver a process: Spark allows no second one.

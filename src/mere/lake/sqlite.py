@@ -280,8 +280,8 @@ def _readable_errors(path: Path) -> Iterator[None]:
         if "malformed" in text or "not a database" in text:
             raise LakeUnreadable(
                 f"{path} is damaged: {text}.",
-                remedy="Remove catalog.db-wal and catalog.db-shm, which belong to it, and put back catalog.db from a backup."
-                " The tables' files are untouched.",
+                remedy="Remove catalog.db-wal and catalog.db-shm, which belong to it, and put back catalog.db from a"
+                " backup. The tables' files are untouched.",
             ) from error
         if isinstance(error, sqlite3.OperationalError):
             raise LakeUnreadable(f"{path}: {text}. Nothing was changed.") from error
