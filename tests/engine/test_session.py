@@ -15,6 +15,7 @@ import pytest
 from mere import Lake, Session
 from mere.config import SparkSettings
 from mere.engine import session as module
+from mere.engine.driver import Driver
 from mere.errors import EngineError, RefNotFound, SparkFailed
 
 Open = Callable[..., Session]
@@ -213,3 +214,8 @@ def test_the_settings_of_the_project_hold_for_its_lake(tmp_path: Path) -> None:
     with Lake.create(tmp_path / "lake") as own, Lake.create(tmp_path / "other") as other:
         assert module.settings_of(own).memory == "3g"
         assert module.settings_of(other) == SparkSettings()
+
+
+def test_a_session_that_mere_did_not_start_is_not_taken_over(warm_jvm: None) -> None:
+    with pytest.raises(EngineError, match="already runs a Spark session"):
+        Driver.start(SparkSettings())

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -28,18 +29,18 @@ ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExt
 class Driver:
     """Started by `start`, ended by `stop`. Only one can run in a process."""
 
-    def __init__(self, jvm: Jvm, first: SparkSession, interrupt: Any) -> None:
+    def __init__(self, jvm: Jvm, first: SparkSession, restore_interrupt: Callable[[], None]) -> None:
         self.owner = os.getpid()
         self._jvm = jvm
         self._first = first
         self._open: list[SparkSession] = []
         self._handed_out = False
-        self._interrupt = interrupt
+        self._restore_interrupt = restore_interrupt
 
     @classmethod
     def start(cls, settings: SparkSettings, read_bytes: int = 0) -> Driver:
         settings = _with_ml_if_imported(settings)
-        _refuse_a_foreign_context()
+        refuse_a_foreign_context()
         launch = prepare(settings, read_bytes)
         jvm = Jvm(replace(launch, archive=archive.find(launch)))
         return cls.on(jvm, settings)
@@ -61,8 +62,7 @@ class Driver:
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)
             _sign_snapshots(context)
-            _cancel_on_interrupt(context, interrupt)
-            return cls(jvm, SparkSession(context), interrupt)
+            return cls(jvm, SparkSession(context), _cancel_on_interrupt(context, interrupt))
         except BaseException as exc:
             failure = failure_of(exc, jvm)
             _forget()
@@ -117,8 +117,7 @@ class Driver:
                 logging.getLogger(__name__).debug("Spark did not stop by itself", exc_info=True)
         _forget()
         self._jvm.end(gently=gently)
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self._interrupt)
+        self._restore_interrupt()
         if not gently and self._jvm.launch.archive is None:
             archive.build_in_background(self._jvm.launch)
 
@@ -249,10 +248,11 @@ def _sign_snapshots(context: Any) -> None:
     context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", user())
 
 
-def _cancel_on_interrupt(context: Any, previous: Any) -> None:
+def _cancel_on_interrupt(context: Any, previous: Any) -> Callable[[], None]:
     """Ctrl-C: cancel the jobs from another thread, and do here what would have been done without us.
 
-    pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job.
+    pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job. What is
+    returned puts the previous handler back.
     """
 
     def handler(number: int, frame: FrameType | None) -> None:
@@ -260,8 +260,16 @@ def _cancel_on_interrupt(context: Any, previous: Any) -> None:
         if callable(previous):
             previous(number, frame)
 
-    if threading.current_thread() is threading.main_thread():
+    def in_main_thread() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    def restore() -> None:
+        if in_main_thread() and signal.getsignal(signal.SIGINT) is handler:
+            signal.signal(signal.SIGINT, previous or signal.SIG_DFL)
+
+    if in_main_thread():
         signal.signal(signal.SIGINT, handler)
+    return restore
 
 
 def _cancel(context: Any) -> None:
@@ -277,12 +285,12 @@ def _with_ml_if_imported(settings: SparkSettings) -> SparkSettings:
     return settings
 
 
-def _refuse_a_foreign_context() -> None:
+def refuse_a_foreign_context() -> None:
     module = sys.modules.get("pyspark.core.context")
     if module is not None and module.SparkContext._active_spark_context is not None:
         raise EngineError(
-            "This process already runs a Spark session that mere did not start.",
-            remedy="Stop it first (spark.stop()), or open mere's session before it.",
+            "This process already runs a Spark session, and Spark allows no second one.",
+            remedy="Stop it first: spark.stop()",
         )
 
 

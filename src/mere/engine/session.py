@@ -102,8 +102,9 @@ def session(
 ) -> Session:
     """Open a session on the ref.
 
-    Without `settings`, those of the project's mere.yaml hold. `read_bytes` is how much it will read, as far as the caller knows: it decides how the JVM is tuned. All sessions of
-    a process share one JVM, tuned for the first of them. `author` goes into the summary of each snapshot.
+    Without `settings`, those of the project's mere.yaml hold. `read_bytes` is how much it will read, as far as the
+    caller knows: it decides how the JVM is tuned. All sessions of a process share one JVM, tuned for the first of
+    them. `author` goes into the summary of each snapshot.
     """
     settings = settings or settings_of(lake)
     lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it

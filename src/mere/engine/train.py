@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from mere.config import SparkSettings
 from mere.engine import archive
-from mere.engine.driver import Driver
+from mere.engine.driver import Driver, refuse_a_foreign_context
 from mere.engine.jvm import Jvm, prepare
 from mere.engine.session import Session
 
@@ -86,6 +86,7 @@ class _Lake:
 def train(settings: SparkSettings | None = None) -> Path | None:
     """Build the archive for such sessions; None if another process is at it, or if this Java cannot."""
     settings = settings or SparkSettings()
+    refuse_a_foreign_context()
     launch = prepare(settings)
 
     def rehearse(path: Path) -> None:
