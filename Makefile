@@ -1,4 +1,4 @@
-# Everything sets itself up: Python 3.11 or newer is enough for the tools, Java 17 or 21 for Spark.
+# Everything sets itself up: Python 3.11 or newer is enough. Spark runs on a Java 17 or 21; without one, one is fetched.
 # uv is taken from PATH, or installed (pinned, hashes checked) into .tools/. Another Python: make PYTHON=python3.13 …
 
 .DEFAULT_GOAL := help
@@ -41,13 +41,16 @@ clean: ## remove all that make made
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-lake
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): $(UV) requirements.lock requirements-build.txt pyproject.toml
+$(READY): $(UV) requirements.lock requirements-build.txt requirements-java.txt pyproject.toml
 	@$(PY) -c "" 2>/dev/null || { \
 		python=$$(.ci/find-python $(PYTHON)) && $(UV) venv --quiet --clear --python "$$python" .venv; }
 	@echo "Installing the locked dependencies (the first time takes a few minutes: pyspark is 400 MB)"
 	@$(UV) pip sync --quiet --python $(PY) --require-hashes \
 		--build-constraints requirements-build.txt requirements.lock
 	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@$(PY) -m mere java show >/dev/null 2>&1 || { \
+		echo "There is no Java 17 or 21 on this machine: installing one as a Python package into .venv"; \
+		$(UV) pip install --quiet --python $(PY) --require-hashes --requirement requirements-java.txt; }
 	@touch $@
 
 .tools/bin/uv: requirements-uv.txt
