@@ -6,6 +6,7 @@ Run it with `make demo`. It leaves the lake in demo-lake/, to look at with the c
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import mere
@@ -70,4 +71,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except mere.MereError as error:
+        sys.exit(f"error: {error}")

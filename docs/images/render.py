@@ -24,7 +24,15 @@ def main() -> None:
     ).stdout
     console = Console(record=True, width=110, file=io.StringIO())
     for line in ["$ make demo", *shown.splitlines()]:
-        style = "bold cyan" if line.startswith("──") else "green" if "> select" in line else "bold" if line[:1] == "$" else ""
+        style = (
+            "bold cyan"
+            if line.startswith("──")
+            else "green"
+            if "> select" in line
+            else "bold"
+            if line[:1] == "$"
+            else ""
+        )
         console.print(Text(line, style=style))
     svg = console.export_svg(title="mere")
     # Fonts come from the reader's machine, not from somebody's server.
