@@ -59,7 +59,8 @@ time.sleep(600)
 
 
 def start(code: str, folder: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONWARNINGS": "ignore"}
+    # Without an archive: on a machine that has none yet, the first session leaves the process behind that builds it.
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONWARNINGS": "ignore", "MERE_ARCHIVE": "off"}
     (folder / "tmp").mkdir()
     (folder / "work").mkdir()
     return subprocess.Popen(
