@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from mere import Session
+    from tests.services.postgres import Postgres
 
 # A shared machine can stall for a second at any moment: time is pytest-timeout's matter, not hypothesis'.
 settings.register_profile("mere", deadline=None)
@@ -28,11 +31,15 @@ OpenSession = Callable[..., "Session"]
 
 
 @pytest.fixture(scope="session")
-def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One JVM for the whole suite: a session that stays open keeps it from ending with the sessions of single tests."""
+def warm_jvm(tmp_path_factory: pytest.TempPathFactory, postgres_server: Postgres) -> Iterator[None]:
+    """One JVM for the whole suite: a session that stays open keeps it from ending with the sessions of single tests.
+
+    On Postgres, so that the driver is there for the tests that need it.
+    """
     from mere import Lake, session
 
-    lake = Lake.create(tmp_path_factory.mktemp("warm") / "lake")
+    url = postgres_server.new_database("warm")
+    lake = Lake.create(tmp_path_factory.mktemp("warm") / "lake", catalog=url)
     with session(lake, "main"):
         yield
     lake.close()
@@ -52,3 +59,17 @@ def spark_on(warm_jvm: None) -> Iterator[OpenSession]:
     yield open_session
     for each in opened:
         each.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """One Postgres for the whole suite; a test takes a database of its own."""
+    from tests.services.postgres import Postgres
+
+    # Not below pytest's own folder, which only its owner may enter.
+    with tempfile.TemporaryDirectory(prefix="mere-pg-") as folder:
+        Path(folder).chmod(0o755)
+        server = Postgres(Path(folder) / "server")
+        server.start()
+        yield server
+        server.stop()

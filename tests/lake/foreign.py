@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from mere.lake.lake import Lake
 from mere.names import TableName
 
 
 class Foreign:
+    """On SQLite."""
+
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.database = lake.root / "catalog.db"
@@ -23,15 +27,18 @@ class Foreign:
         with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
             return connection.execute(sql, parameters).rowcount
 
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as connection:
+            return connection.execute(sql, parameters).fetchall()
+
     def pointer(self, ref: str, table: str) -> str | None:
         name = TableName.parse(table)
         query = (
             "SELECT metadata_location FROM iceberg_tables"
             " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
         )
-        with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as connection:
-            row = connection.execute(query, (ref, name.namespace, name.name)).fetchone()
-        return row[0] if row else None
+        found = self.rows(query, (ref, name.namespace, name.name))
+        return found[0][0] if found else None
 
     def append(self, ref: str, table: str, rows: int = 1, **properties: str) -> str:
         """Append rows to a table, which is made if it is not there. Returns the new pointer."""
@@ -87,6 +94,22 @@ class Foreign:
             "DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
             (ref, namespace, key),
         )
+
+
+class ForeignOnPostgres(Foreign):
+    """The same engine, on Postgres."""
+
+    def __init__(self, lake: Lake, url: str) -> None:
+        super().__init__(lake)
+        self.url = url
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(sql.replace("?", "%s").encode(), parameters).rowcount
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(sql.replace("?", "%s").encode(), parameters).fetchall()
 
 
 def _empty() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,27 +25,44 @@ from mere.lake import faults
 from mere.lake.commits import CommitKind, Stats
 from mere.lake.lake import Lake
 from mere.lake.leases import hold
+from mere.lake.postgres import PostgresStore
 from mere.lake.refs import RefKind
 from mere.names import TableName
-from tests.lake.foreign import Foreign
+from tests.lake.foreign import Foreign, ForeignOnPostgres
+from tests.services.postgres import Postgres
 
-ADAPTERS: dict[str, Callable[[Path], tuple[Lake, Foreign]]] = {}
+Adapter = Callable[[Path, pytest.FixtureRequest], tuple[Lake, Foreign]]
+ADAPTERS: dict[str, Adapter] = {}
 
 
-def adapter(make: Callable[[Path], tuple[Lake, Foreign]]) -> Callable[[Path], tuple[Lake, Foreign]]:
+def adapter(make: Adapter) -> Adapter:
     ADAPTERS[make.__name__] = make
     return make
 
 
 @adapter
-def sqlite(folder: Path) -> tuple[Lake, Foreign]:
+def sqlite(folder: Path, _: pytest.FixtureRequest) -> tuple[Lake, Foreign]:
     lake = Lake.create(folder / "lake")
     return lake, Foreign(lake)
 
 
+@adapter
+def postgres(folder: Path, request: pytest.FixtureRequest) -> tuple[Lake, Foreign]:
+    server: Postgres = request.getfixturevalue("postgres_server")
+    url = server.new_database(f"lake_{secrets.token_hex(6)}")
+    lake = Lake.create(folder / "lake", catalog=url)
+    return lake, ForeignOnPostgres(lake, url)
+
+
+def another(lake: Lake) -> Lake:
+    """The same lake, as another process would open it."""
+    store = lake.store
+    return Lake.open(lake.root, catalog=store.url if isinstance(store, PostgresStore) else None)
+
+
 @pytest.fixture(params=list(ADAPTERS))
 def adapted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Lake, Foreign]]:
-    lake, foreign = ADAPTERS[request.param](tmp_path)
+    lake, foreign = ADAPTERS[request.param](tmp_path, request)
     yield lake, foreign
     lake.close()
 
@@ -241,7 +259,7 @@ def test_the_database_refuses_what_would_hurt_another_ref(lake: Lake, engine: Fo
         with pytest.raises(Exception, match="mere: a row must point to a metadata file"):
             engine.execute(f"INSERT INTO iceberg_tables VALUES ('dev', 'a', 'u', {row})")
     with pytest.raises(Exception, match="mere: a row cannot move from one ref to another"):
-        engine.execute("UPDATE iceberg_tables SET catalog_name = 'dev' WHERE catalog_name = 'v1'")
+        engine.execute("UPDATE iceberg_tables SET catalog_name = 'dev', table_name = 'x' WHERE catalog_name = 'v1'")
     for ref in ("main", "dev", "v1", alias):
         assert lake.at(ref).pointer("a.t") == pointer
         assert len(list(lake.log(ref))) == 2
@@ -612,7 +630,7 @@ def test_the_log_of_a_table_that_never_was_suggests_one(lake: Lake, engine: Fore
 
 def test_two_processes_may_make_one_alias(lake: Lake, engine: Foreign) -> None:
     engine.append("main", "a.t")
-    other = Lake.open(lake.root)
+    other = another(lake)
     made: list[str] = []
     threads = [
         threading.Thread(target=lambda each=each: made.append(each.catalog_name("main~1"))) for each in (lake, other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ from mere.engine.translate import explain
 from mere.errors import MereError, Unguarded
 from mere.lake.commits import CommitKind, Stats
 from mere.lake.lake import Lake
+from tests.services.postgres import Postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,10 +26,11 @@ Open = Callable[..., Session]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
+@pytest.fixture(params=["sqlite", "postgres"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path, postgres_server: Postgres) -> Iterator[Lake]:
     """`a.t` with two snapshots on main, then `dev` and the tag `v1`."""
-    with Lake.create(tmp_path / "lake") as lake:
+    url = postgres_server.new_database(f"lake_{secrets.token_hex(6)}") if request.param == "postgres" else None
+    with Lake.create(tmp_path / "lake", catalog=url) as lake:
         catalog = lake.pyiceberg("main")
         catalog.create_namespace("a")
         table = catalog.create_table("a.t", ROWS.schema)

@@ -15,6 +15,8 @@ _MODULES = {
     "branch": "refs",
     "tag": "refs",
     "tables": "reading",
+    "show": "inspect",
+    "diff": "inspect",
     "sql": "reading",
     "log": "commits",
     "publish": "commits",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings
 from mere.engine import archive
+from mere.engine.jars import drivers
 from mere.engine.jvm import Jvm, Work, prepare
 from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, may_be_lost
 from mere.errors import EngineError, SparkFailed
@@ -38,10 +39,10 @@ class Driver:
         self._restore_interrupt = restore_interrupt
 
     @classmethod
-    def start(cls, settings: SparkSettings, read_bytes: int = 0) -> Driver:
+    def start(cls, settings: SparkSettings, read_bytes: int = 0, uri: str = "") -> Driver:
         settings = _with_ml_if_imported(settings)
         refuse_a_foreign_context()
-        launch = prepare(settings, read_bytes)
+        launch = prepare(settings, read_bytes, uri)
         jvm = Jvm(replace(launch, archive=archive.find(launch)))
         return cls.on(jvm, settings)
 
@@ -70,6 +71,10 @@ class Driver:
             if failure is not None:
                 raise failure from exc
             raise
+
+    def reaches(self, uri: str) -> bool:
+        """Whether a catalog at that JDBC address can be attached: a JVM's class path does not grow."""
+        return {jar.file_name for jar in drivers(uri)} <= {jar.name for jar in self._jvm.launch.jars}
 
     @property
     def alive(self) -> bool:

@@ -57,7 +57,16 @@ SQLITE = Jar(
     "org.xerial:sqlite-jdbc:3.53.4.0",
     "bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb",
 )
+POSTGRES = Jar(
+    "org.postgresql:postgresql:42.7.9",
+    "88f1fc3992e80ec3b048f798030e9a014aa4783c40afb56d3e7a87ee0adf166f",
+)
 LOCAL = (ICEBERG, SQLITE)
+
+
+def drivers(uri: str) -> tuple[Jar, ...]:
+    """What a session needs beside the local jars to reach a catalog at that JDBC address."""
+    return (POSTGRES,) if uri.startswith("jdbc:postgresql:") else ()
 
 
 def fetch(jars: Sequence[Jar] = LOCAL) -> list[Path]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mere.config import SparkSettings, mere_home
 from mere.engine.classpath import class_path, spark_home, sqlite_library
-from mere.engine.jars import SQLITE, fetch
+from mere.engine.jars import SQLITE, drivers, fetch
 from mere.engine.java import Java, find
 from mere.errors import EngineError
 
@@ -72,7 +72,7 @@ class Launch:
     memory: str = "2g"
     ml: bool = False
     extra: tuple[Path, ...] = ()
-    "The user's own jars, which are in `jars` too."
+    "The user's own jars and drivers of catalogs, which are in `jars` too."
     options: tuple[str, ...] = ()
     archive: Path | None = None
     "An archive of class data to read."
@@ -219,8 +219,8 @@ class Jvm:
         )
 
 
-def prepare(settings: SparkSettings, read_bytes: int = 0) -> Launch:
-    """Find the Java, fetch the jars, and put the user's own jars and options with them."""
+def prepare(settings: SparkSettings, read_bytes: int = 0, uri: str = "") -> Launch:
+    """Find the Java, fetch the jars (for a catalog at that JDBC address too), add the user's own jars and options."""
     conf = settings.conf
     own = [*conf.get("spark.jars", "").split(","), *conf.get("spark.driver.extraClassPath", "").split(os.pathsep)]
     extra = [Path(name.strip()).absolute() for name in own if name.strip()]
@@ -233,6 +233,7 @@ def prepare(settings: SparkSettings, read_bytes: int = 0) -> Launch:
     if _bytes(settings.memory) < LEAST_MEMORY:
         raise EngineError(f"Spark does not start with {settings.memory} of memory.", remedy="Give it 512m or more.")
     java = find()
+    extra += fetch(drivers(uri))
     jars = class_path([*fetch(), *extra], ml=settings.ml)
     return Launch(
         java=java,

@@ -50,6 +50,11 @@ class Session:
         """Make the ref a catalog of this session, for names like `dev.gold.orders`; the name of that catalog."""
         catalog = self._lake.spark_catalog(ref)
         properties = dict(catalog.properties)
+        if not self._driver.reaches(properties.get("uri", "")):
+            raise EngineError(
+                "The JVM of this process was started without the driver for Postgres.",
+                remedy="Open the session on the lake that is on Postgres first, or in a process of its own.",
+            )
         if catalog.name in self._attached:
             if self._attached[catalog.name] != properties:
                 # Spark keeps a catalog for as long as the session lives, and would not see the new ones.
@@ -107,9 +112,9 @@ def session(
     them. `author` goes into the summary of each snapshot.
     """
     settings = settings or settings_of(lake)
-    lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
+    catalog = lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
-        driver = _running(settings, read_bytes)
+        driver = _running(settings, read_bytes, catalog.properties.get("uri", ""))
         spark = driver.open(settings)
         try:
             spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or user())
@@ -137,14 +142,14 @@ _lock = threading.RLock()
 _driver: Driver | None = None
 
 
-def _running(settings: SparkSettings, read_bytes: int) -> Driver:
+def _running(settings: SparkSettings, read_bytes: int, uri: str) -> Driver:
     global _driver
     if _driver is not None and not _driver.alive:
         # It died under its sessions, of memory for instance. They are lost; a new one can begin afresh.
         _driver.stop()
         _driver = None
     if _driver is None:
-        _driver = Driver.start(settings, read_bytes)
+        _driver = Driver.start(settings, read_bytes, uri)
     return _driver
 
 

@@ -34,13 +34,14 @@ def records(content: bytes, *fields: str) -> Iterator[Record]:
     yield from _decode(_join(_with_schema(header, schema), sync, body), _part(schema, fields))
 
 
-def rewrite(content: bytes, change: Callable[[Record], Record]) -> bytes:
-    """The same file with every record changed."""
+def rewrite(content: bytes, change: Callable[[Record], Record | None]) -> bytes:
+    """The same file with every record changed, or left out where there is none for it."""
     import fastavro
 
     header, sync, body = _unpacked(*_split(content))
     schema = _plain(_schema(header))
-    changed = [change(record) for record in _decode(_join(_with_schema(header, schema), sync, body))]
+    changes = (change(record) for record in _decode(_join(_with_schema(header, schema), sync, body)))
+    changed = [record for record in changes if record is not None]
     out = io.BytesIO()
     fastavro.writer(out, schema, changed, codec="deflate")
     _, sync, body = _split(out.getvalue())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from mere.lake.guards import PROPERTIES
 
@@ -17,12 +16,13 @@ class SparkCatalog:
     properties: Mapping[str, str]
 
 
-def spark_catalog(name: str, database: Path, warehouse: str) -> SparkCatalog:
+def spark_catalog(name: str, jdbc: Mapping[str, str], warehouse: str) -> SparkCatalog:
+    """`jdbc`: where the database is, and who may use it."""
     return SparkCatalog(
         name,
         {
             "type": "jdbc",
-            "uri": f"jdbc:sqlite:{database}?journal_mode=WAL&busy_timeout=30000&synchronous=FULL",
+            **jdbc,
             "jdbc.schema-version": "V1",
             "warehouse": warehouse,
             # A publish must be seen by the next query.

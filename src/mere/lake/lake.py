@@ -26,9 +26,11 @@ from mere.lake.tableset import TableSet
 from mere.names import ALIAS_PREFIX, RUN_PREFIX, TableName, check_new_ref, near
 
 if TYPE_CHECKING:
+    from mere.lake.diff import Diff
     from mere.lake.query import Result
     from mere.lake.refcatalog import RefCatalog
     from mere.lake.relocate import Progress, Relocation
+    from mere.lake.show import Description
     from mere.lake.sweep import Sweep
 
 MAIN = "main"
@@ -47,7 +49,8 @@ class Lake:
         self._catalogs: dict[str, RefCatalog] = {}
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> Self:
+    def create(cls, path: str | os.PathLike[str], *, catalog: str | None = None) -> Self:
+        """Make a lake in a folder. `catalog`: the URL of a Postgres database, in place of a SQLite file there."""
         root = Path(path).resolve()
         if forbidden := sorted(set("?#%") & set(str(root))):
             raise UsageError(
@@ -58,12 +61,16 @@ class Lake:
             (root / WAREHOUSE).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LakeUnreadable(f"No lake could be made at {root}: {error.strerror}.") from error
-        return cls(root, SqliteStore.create(root / DATABASE, str(root), default_author()))
+        if catalog is None:
+            return cls(root, SqliteStore.create(root / DATABASE, str(root), default_author()))
+        from mere.lake.postgres import PostgresStore
+
+        return cls(root, PostgresStore.create(catalog, str(root), default_author()))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: str | os.PathLike[str], *, catalog: str | None = None) -> Self:
         root = Path(path).resolve()
-        store = SqliteStore.open(root / DATABASE)
+        store = _open_store(root, catalog)
         if store.root != str(root):
             store.close()
             raise LakeMoved(
@@ -159,6 +166,19 @@ class Lake:
         """The commits that lead to a ref, newest first."""
         name = TableName.parse(table) if table else None
         return history.log(self.store, self.reader, self.resolve(ref).commit, name)
+
+    def show(self, table: str, at: str = MAIN) -> Description:
+        """A table or view at a ref, as its metadata tells it."""
+        from mere.lake.show import describe
+
+        return describe(self.at(at), table)
+
+    def diff(self, old: str, new: str) -> Diff:
+        """What leads from one ref to another, both read at one instant; `rows()` of it compares the rows, too."""
+        from mere.lake.diff import compare
+
+        sets = self.at_each([old, new])
+        return compare(sets[old], sets[new])
 
     def sql(self, query: str, at: str = MAIN) -> Result:
         """The rows of a query over one commit of a ref, by DuckDB."""
@@ -279,7 +299,7 @@ class Lake:
         return name
 
     def spark_catalog(self, ref: str = MAIN) -> catalogs.SparkCatalog:
-        return catalogs.spark_catalog(self.catalog_name(ref), self.root / DATABASE, self.warehouse)
+        return catalogs.spark_catalog(self.catalog_name(ref), self.store.jdbc, self.warehouse)
 
     def pyiceberg(self, ref: str = MAIN) -> RefCatalog:
         """A PyIceberg catalog of the ref; it is closed with the lake."""
@@ -287,8 +307,16 @@ class Lake:
 
         name = self.catalog_name(ref)
         if name not in self._catalogs:
-            self._catalogs[name] = RefCatalog(name, self.root / DATABASE, self.warehouse)
+            self._catalogs[name] = RefCatalog(name, self.store.sqlalchemy_url, self.warehouse)
         return self._catalogs[name]
+
+
+def _open_store(root: Path, catalog: str | None) -> Store:
+    if catalog is None:
+        return SqliteStore.open(root / DATABASE)
+    from mere.lake.postgres import PostgresStore  # and psycopg with it
+
+    return PostgresStore.open(catalog)
 
 
 def default_author() -> str:

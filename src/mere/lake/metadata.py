@@ -147,14 +147,14 @@ class MetadataReader:
     """Reads metadata files through a storage, each once."""
 
     def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+        self.storage = storage
         self._known: dict[str, Metadata] = {}
 
     def read(self, location: str) -> Metadata:
         if location not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()  # a process that lives long must not keep every metadata file it ever saw
-            content = self._storage.read(location)
+            content = self.storage.read(location)
             try:
                 raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
             except (ValueError, OSError) as error:
@@ -165,7 +165,7 @@ class MetadataReader:
         return self._known[location]
 
     def write(self, metadata: Metadata) -> str:
-        self._storage.write_new(metadata.location, metadata.to_bytes())
+        self.storage.write_new(metadata.location, metadata.to_bytes())
         self._known[metadata.location] = metadata
         return metadata.location
 

@@ -6,8 +6,9 @@ An adapter keeps refs, commits and leases. It moves pointers only by compare-and
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
@@ -38,6 +39,7 @@ class Edit:
     source: Ref | None = None  # must still be at this head
     after: After = After.STAY
     reads: Mapping[Key, Entry | None] | None = None  # must also still stand, though they are not changed
+    id: str = field(default_factory=lambda: secrets.token_hex(8))  # known beforehand, to ask whether it happened
 
 
 class Moved(Exception):
@@ -82,6 +84,10 @@ class Store(Protocol):
     root: str
     lake_id: str
 
+    @property
+    def jdbc(self) -> Mapping[str, str]: ...
+    @property
+    def sqlalchemy_url(self) -> str: ...
     def close(self) -> None: ...
 
     # refs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog.sql import SqlCatalog
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 class RefCatalog(SqlCatalog):
     """Sets on every new table what mere's Spark catalogs set: the guards' properties, and a folder of its own."""
 
-    def __init__(self, ref: str, database: Path, warehouse: str) -> None:
-        super().__init__(ref, uri=f"sqlite:///{database}?timeout=30", warehouse=warehouse, init_catalog_tables="false")
+    def __init__(self, ref: str, url: str, warehouse: str) -> None:
+        super().__init__(ref, uri=url, warehouse=warehouse, init_catalog_tables="false")
 
     def create_table(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -50,6 +49,9 @@ class Tx(Protocol):
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int: ...
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> int: ...
+    def insert(self, sql: str, parameters: Sequence[Any], column: str) -> int:
+        """Insert one row; the number that the database gave it in that column."""
+        ...
 
 
 def stamp(instant: datetime) -> str:
@@ -118,8 +120,7 @@ def delete_ref(tx: Tx, name: str) -> None:
 
 
 def new_line(tx: Tx, base: int | None) -> int:
-    tx.run("INSERT INTO mere_lines (base) VALUES (?)", (base,))
-    return int(tx.rows("SELECT max(line) FROM mere_lines")[0][0])
+    return tx.insert("INSERT INTO mere_lines (base) VALUES (?)", (base,), "line")
 
 
 def commit_at(tx: Tx, seq: int) -> Commit:
@@ -282,14 +283,14 @@ def record(tx: Tx, edit: Edit, target: Ref, changes: Sequence[Change]) -> Commit
     """Write the commit and its changes, and make it the target's head."""
     parent = commit_at(tx, target.head)
     line = tx.rows("SELECT line FROM mere_refs WHERE name = ?", (edit.target,))[0][0]
-    id_, at = secrets.token_hex(8), stamp(max(datetime.now(UTC), parent.at))
+    at = stamp(max(datetime.now(UTC), parent.at))
     source = edit.source.name if edit.source else None
-    tx.run(
+    seq = tx.insert(
         "INSERT INTO mere_commits (id, line, parent, kind, at, author, message, run, source)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (id_, line, parent.seq, edit.kind.value, at, edit.author, edit.message, edit.run, source),
+        (edit.id, line, parent.seq, edit.kind.value, at, edit.author, edit.message, edit.run, source),
+        "seq",
     )
-    ((seq,),) = tx.rows("SELECT seq FROM mere_commits WHERE id = ?", (id_,))
     tx.run_many(
         "INSERT INTO mere_changes (seq, line, space, namespace, name, old_kind, old, new_kind, new,"
         " rows_added, rows_removed, files_added, files_removed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

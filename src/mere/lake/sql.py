@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from mere.errors import LakeError, RefExists
 from mere.lake import faults, rows
-from mere.lake.commits import Commit, Entries, Space
+from mere.lake.commits import Commit, Entries, Key, Space
 from mere.lake.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Tx, stamp, to_commit
@@ -32,8 +32,19 @@ class SqlStore(ABC):
         """A transaction that sees one state of the database."""
 
     @abstractmethod
-    def _write(self) -> AbstractContextManager[Tx]:
-        """A transaction that may move pointers: the guards let it through."""
+    def _write(self, *, frozen: bool = False) -> AbstractContextManager[Tx]:
+        """A transaction that may move pointers: the guards let it through. `frozen`: it sees one state throughout."""
+
+    @abstractmethod
+    def _lock(self, tx: Tx, refs: Collection[str], keys: Collection[Key] = (), target: str = "") -> None:
+        """Keep all others from these refs, and first from these keys of the target, until the transaction ends.
+
+        A database that lets only one write at a time has nothing to do here.
+        """
+
+    @abstractmethod
+    def _lock_all(self, tx: Tx, table: str) -> None:
+        """Keep all others from writing to a table of mere's own."""
 
     @abstractmethod
     def _settle(self) -> None:
@@ -51,7 +62,7 @@ class SqlStore(ABC):
 
     def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref:
         ref = Ref(name, kind, at.seq, parent, datetime.now(UTC), author)
-        with self._write() as tx:
+        with self._write(frozen=True) as tx:
             if rows.find_ref(tx, name) is not None:
                 raise RefExists(f"There is already a ref named {name!r}.")
             if rows.commit_at(tx, at.seq).expired:
@@ -64,6 +75,7 @@ class SqlStore(ABC):
     def delete_ref(self, name: str, expected: Ref | None = None) -> None:
         """Delete it, if it still is what it is expected to be."""
         with self._write() as tx:
+            self._lock(tx, [name])
             if expected and rows.find_ref(tx, name) != expected:
                 raise Moved(source=True)
             rows.delete_ref(tx, name)
@@ -89,17 +101,18 @@ class SqlStore(ABC):
             return [to_commit(row) for row in tx.rows(f"SELECT {COMMIT} FROM mere_commits c ORDER BY c.seq")]
 
     def ancestors(self, commit: Commit) -> Iterator[Commit]:
+        below = commit.seq + 1
+        while page := self.page(commit, below):
+            yield from page
+            below = page[-1].seq
+
+    def page(self, commit: Commit, below: int) -> list[Commit]:
+        """Some of the commits that lead to this one, newest first, from below a number on."""
         query = (
             f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq < ? ORDER BY c.seq DESC LIMIT {_PAGE}"
         )
-        below = commit.seq + 1
-        while True:
-            with self._read() as tx:
-                page = [to_commit(row) for row in tx.rows(query, (commit.seq, below))]
-            yield from page
-            if len(page) < _PAGE:
-                return
-            below = page[-1].seq
+        with self._read() as tx:
+            return [to_commit(row) for row in tx.rows(query, (commit.seq, below))]
 
     def ancestor_at(self, commit: Commit, instant: datetime) -> Commit | None:
         query = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.at <= ? ORDER BY c.seq DESC LIMIT 1"
@@ -122,6 +135,8 @@ class SqlStore(ABC):
     def commit(self, edit: Edit) -> Commit:
         with self._write() as tx:
             faults.point("commit.begun")
+            keys = {change.key for change in edit.changes} | (edit.reads or {}).keys()
+            self._lock(tx, [edit.source.name] if edit.source else [], keys, edit.target)
             target = rows.writable_ref(tx, edit.target)
             if edit.source and rows.find_ref(tx, edit.source.name) != edit.source:
                 raise Moved(source=True)
@@ -156,6 +171,7 @@ class SqlStore(ABC):
         """Take all of the leases or none; what others hold of them is returned."""
         now = datetime.now(UTC)
         with self._write() as tx:
+            self._lock_all(tx, "mere_leases")
             tx.run("DELETE FROM mere_leases WHERE expires_at <= ?", (stamp(now),))
             wanted = set(tables)
             held = [
@@ -224,6 +240,7 @@ class SqlStore(ABC):
 
     def set_doomed(self, doomed: Mapping[str, datetime]) -> None:
         with self._write() as tx:
+            self._lock_all(tx, "mere_doomed")
             tx.run("DELETE FROM mere_doomed")
             tx.run_many(
                 "INSERT INTO mere_doomed (location, since) VALUES (?, ?)",

@@ -8,12 +8,13 @@ import secrets
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.lake.commits import Key
 from mere.lake.rows import Row, Tx, stamp
 from mere.lake.schema import MIGRATIONS
 from mere.lake.sql import SqlStore
@@ -46,6 +47,9 @@ class _SqliteTx:
 
     def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> int:
         return self._connection.executemany(sql, parameters).rowcount if parameters else 0
+
+    def insert(self, sql: str, parameters: Sequence[Any], column: str) -> int:  # noqa: ARG002 - the row's own number
+        return self._connection.execute(sql, parameters).lastrowid or 0
 
 
 class _Handle:
@@ -123,6 +127,16 @@ class SqliteStore(SqlStore):
         self._local = threading.local()
 
     @property
+    def jdbc(self) -> dict[str, str]:
+        """How engines on the JVM find it."""
+        return {"uri": f"jdbc:sqlite:{self.path}?journal_mode=WAL&busy_timeout=30000&synchronous=FULL"}
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        """How PyIceberg finds it."""
+        return f"sqlite:///{self.path}?timeout=30"
+
+    @property
     def _connection(self) -> sqlite3.Connection:
         handle: _Handle | None = getattr(self._local, "handle", None)
         if handle is None or handle.process != os.getpid():
@@ -136,11 +150,17 @@ class SqliteStore(SqlStore):
             yield _SqliteTx(self._connection)
 
     @contextlib.contextmanager
-    def _write(self) -> Iterator[Tx]:
+    def _write(self, *, frozen: bool = False) -> Iterator[Tx]:  # noqa: ARG002 - every transaction is
         with _readable_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
             self._connection.execute("INSERT INTO mere_writer (pid) VALUES (?)", (os.getpid(),))
             yield _SqliteTx(self._connection)
             self._connection.execute("DELETE FROM mere_writer")
+
+    def _lock(self, tx: Tx, refs: Collection[str], keys: Collection[Key] = (), target: str = "") -> None:
+        """SQLite lets one transaction write at a time: all is locked already."""
+
+    def _lock_all(self, tx: Tx, table: str) -> None:
+        """As above."""
 
     def _settle(self) -> None:
         # Without this a copy of the database file alone could be empty. A reader may hold it off, or the disk be full:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mere.errors import TableNotFound
 from mere.lake.commits import Commit, Entries, Entry, Key, Kind, Space
 from mere.lake.metadata import Metadata, MetadataReader
 from mere.names import TableName, near
+
+if TYPE_CHECKING:
+    from mere.lake.query import Limits
+    from mere.lake.table import Table
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,13 @@ class TableSet:
 
     def metadata(self, table: str | TableName) -> Metadata:
         return self.reader.read(self.pointer(table))
+
+    def table(self, table: str | TableName, limits: Limits | None = None) -> Table:
+        """One table or view, to be read into Arrow, Polars, pandas or DuckDB."""
+        from mere.lake.table import Table
+
+        self.entry(table)
+        return Table(self, TableName.parse(table) if isinstance(table, str) else table, limits)
 
     def is_view(self, table: str | TableName) -> bool:
         return self.entry(table).kind is Kind.VIEW

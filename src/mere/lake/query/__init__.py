@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from mere.lake.query.query import Column, Limits, Result, query
+from mere.lake.query.query import Column, Limits, Result, connect, explained, query
 
-__all__ = ["Column", "Limits", "Result", "query"]
+__all__ = ["Column", "Limits", "Result", "connect", "explained", "query"]

@@ -98,8 +98,13 @@ class Bindings:
             self._create(ref, table, f"VIEW {full_name(ref, table)} AS {sql}")
         self._bound[key] = table
 
+    def bind_item(self, ref: str, table: TableName, item: str) -> None:
+        """Bind a table to a FROM item of the caller's instead of its own rows."""
+        self._create(ref, table, f"VIEW {full_name(ref, table)} AS FROM {item}")
+        self._bound[ref, table.namespace.lower(), table.name.lower()] = table
+
     def _table(self, tables: TableSet, table: TableName) -> str:
-        self._load_extensions()
+        self.load_extensions()
         metadata = _metadata(tables, table)
         return f"FROM {scans.scan(self._connection, str(table), metadata, self._storage)}"
 
@@ -139,7 +144,7 @@ class Bindings:
         values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows or [("", "", "")])
         return f"SELECT * FROM (VALUES {values}) AS t(schema, name, kind) WHERE name <> ''"
 
-    def _load_extensions(self) -> None:
+    def load_extensions(self) -> None:
         if not self._loaded:
             for name in _EXTENSIONS:
                 self._connection.execute(f"LOAD {literal(str(_extension(name)))}")

