@@ -179,3 +179,22 @@ def test_mere_home_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_importing_the_configuration_does_not_import_yaml() -> None:
     code = "import sys, mere.config; sys.exit('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_catalog_may_be_in_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mere.yaml"
+    monkeypatch.setenv("LAKE_PASSWORD", "hunter2")
+    file.write_text("name: a\nprofiles:\n  local:\n    catalog: postgresql://ann:${LAKE_PASSWORD}@db/lake\n")
+    assert config.load(file).catalog == "postgresql://ann:hunter2@db/lake"
+    for wrong in ("mysql://db/lake", "postgresql://db"):
+        file.write_text(f"name: a\nprofiles:\n  local:\n    catalog: {wrong}\n")
+        with pytest.raises(ConfigError, match=r"mere\.yaml:4: .*URL of a Postgres database"):
+            config.load(file)
+
+
+def test_a_password_does_not_belong_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mere.yaml"
+    file.write_text("name: a\nprofiles:\n  local:\n    catalog: postgresql://ann:hunter2@db/lake\n")
+    with pytest.raises(ConfigError, match="holds a password") as caught:
+        config.load(file)
+    assert "hunter2" not in str(caught.value)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from mere.errors import ConfigError
 
@@ -20,7 +21,7 @@ FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
 
 _TOP = ("name", "profiles")
-_PROFILE = ("lake", "spark")
+_PROFILE = ("lake", "catalog", "spark")
 _SPARK = ("memory", "cores", "ui", "ml", "conf")
 KEYS = (*_TOP, *_PROFILE, *_SPARK)
 
@@ -61,6 +62,7 @@ class Project:
     path: Path
     profile: str
     lake: Path
+    catalog: str | None  # the URL of a Postgres database; None: a SQLite file in the lake's folder
     spark: SparkSettings
 
 
@@ -115,6 +117,7 @@ def load(path: Path, profile: str | None = None) -> Project:
         path=path,
         profile=chosen,
         lake=path.parent / Path(lake).expanduser(),
+        catalog=settings["catalog"].postgres_url() if "catalog" in settings else None,
         spark=_spark(settings.get("spark")),
     )
 
@@ -212,6 +215,19 @@ class _Entry:
         value = self._expanded()
         if not value.strip():
             raise self.error(f"`{self.key}` is empty")
+        return value
+
+    def postgres_url(self) -> str:
+        value = self._expanded()
+        parts = urlsplit(value)
+        if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+            raise self.error(
+                f"`{self.key}` must be the URL of a Postgres database", "Write postgresql://host/database."
+            )
+        if parts.password and not _VARIABLE.search(str(getattr(self.node, "value", ""))):
+            raise self.error(
+                f"`{self.key}` holds a password", "Write ${NAME} for it, or leave it to PGPASSWORD or ~/.pgpass."
+            )
         return value
 
     def memory(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from click.testing import CliRunner, Result
 from mere.cli import main
 from mere.lake.lake import Lake
 from tests.lake.foreign import Foreign
+from tests.services.postgres import PASSWORD, Postgres
 
 
 class Shell:
@@ -170,3 +172,19 @@ def test_a_bug_shows_its_traceback_and_a_closed_pipe_does_not(mere: Shell) -> No
     script = f"{sys.executable} -m mere log | head -c 1"
     done = subprocess.run(["sh", "-c", script], cwd=mere.folder, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_a_project_may_keep_its_catalog_in_postgres(
+    tmp_path: Path, postgres_server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_server.new_database(f"lake_{secrets.token_hex(6)}")
+    monkeypatch.setenv("LAKE_PASSWORD", PASSWORD)
+    shown = url.replace(PASSWORD, "${LAKE_PASSWORD}")
+    (tmp_path / "mere.yaml").write_text(f"name: shop\nprofiles:\n  local:\n    catalog: {shown}\n")
+    mere = Shell(tmp_path)
+    assert "mere init" in mere("tables", exit_code=1).stderr
+    mere("init")
+    assert "already a project with a lake" in mere("init", exit_code=1).stderr
+    mere("branch", "create", "dev")
+    assert [ref["name"] for ref in mere.json("branch")] == ["dev", "main"]
+    assert not (tmp_path / "lake" / "catalog.db").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 from mere.lake import faults
 from mere.lake.commits import Entries
 from mere.lake.lake import Lake
-from tests.lake.foreign import Foreign
+from tests.lake.foreign import Foreign, ForeignOnPostgres
+from tests.services.postgres import Postgres
 
 
 class Crash(BaseException):
@@ -45,10 +47,19 @@ def no_hook_is_left() -> Iterator[None]:
     faults.hook = None
 
 
-def prepared(folder: Path) -> Lake:
+@pytest.fixture(params=["sqlite", "postgres"])
+def catalog(request: pytest.FixtureRequest, postgres_server: Postgres) -> str | None:
+    return postgres_server.new_database(f"lake_{secrets.token_hex(6)}") if request.param == "postgres" else None
+
+
+def engine_on(lake: Lake, catalog: str | None) -> Foreign:
+    return ForeignOnPostgres(lake, catalog) if catalog else Foreign(lake)
+
+
+def prepared(folder: Path, catalog: str | None) -> Lake:
     """Main with two tables in one commit, and a branch and a run that each changed both and added one."""
-    lake = Lake.create(folder)
-    engine = Foreign(lake)
+    lake = Lake.create(folder, catalog=catalog)
+    engine = engine_on(lake, catalog)
     lake.branch("first")
     for table in ("a.t", "a.u"):
         engine.append("first", table, 1)
@@ -64,8 +75,8 @@ def everything(lake: Lake) -> dict[str, tuple[str, Entries]]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_points_of_failure_are_all_known(verb: str, tmp_path: Path) -> None:
-    lake = prepared(tmp_path / "lake")
+def test_the_points_of_failure_are_all_known(verb: str, tmp_path: Path, catalog: str | None) -> None:
+    lake = prepared(tmp_path / "lake", catalog)
     reached: list[str] = []
     faults.hook = reached.append
     VERBS[verb](lake)
@@ -73,8 +84,8 @@ def test_the_points_of_failure_are_all_known(verb: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("verb", "point"), STEPS)
-def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, tmp_path: Path) -> None:
-    lake = prepared(tmp_path / "lake")
+def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, tmp_path: Path, catalog: str | None) -> None:
+    lake = prepared(tmp_path / "lake", catalog)
     before = everything(lake)
 
     def fail(name: str) -> None:
@@ -85,15 +96,17 @@ def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, tmp_pa
     with pytest.raises(Crash):
         VERBS[verb](lake)
     faults.hook = None
-    assert_before_or_after(lake, verb, before, done=point == "commit.durable")
+    assert_before_or_after(lake, catalog, verb, before, done=point == "commit.durable")
 
 
 @pytest.mark.parametrize(
     ("verb", "point"),
     [("publish", "commit.moved"), ("publish", "commit.durable"), ("publish of a run", "commit.followed")],
 )
-def test_a_killed_process_leaves_the_lake_before_or_after(verb: str, point: str, tmp_path: Path) -> None:
-    lake = prepared(tmp_path / "lake")
+def test_a_killed_process_leaves_the_lake_before_or_after(
+    verb: str, point: str, tmp_path: Path, catalog: str | None
+) -> None:
+    lake = prepared(tmp_path / "lake", catalog)
     before = everything(lake)
     script = f"""
 import os, signal
@@ -101,16 +114,19 @@ from mere.lake import faults
 from mere.lake.lake import Lake
 faults.hook = lambda name: name == {point!r} and os.kill(os.getpid(), signal.SIGKILL)
 from tests.lake.test_crash import VERBS
-VERBS[{verb!r}](Lake.open({str(lake.root)!r}))
+VERBS[{verb!r}](Lake.open({str(lake.root)!r}, catalog={catalog!r}))
 """
     killed = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert_before_or_after(lake, verb, before, done=point == "commit.durable")
+    assert_before_or_after(lake, catalog, verb, before, done=point == "commit.durable")
 
 
-def assert_before_or_after(lake: Lake, verb: str, before: dict[str, tuple[str, Entries]], *, done: bool) -> None:
+def assert_before_or_after(
+    lake: Lake, catalog: str | None, verb: str, before: dict[str, tuple[str, Entries]], *, done: bool
+) -> None:
     """Whole, by every reader's view; and the next command works."""
-    reopened = Lake.open(lake.root)
+    lake.close()
+    reopened = Lake.open(lake.root, catalog=catalog)
     state = everything(reopened)
     assert (state != before) is done
     for commit, entries in state.values():
@@ -118,6 +134,6 @@ def assert_before_or_after(lake: Lake, verb: str, before: dict[str, tuple[str, E
     if not done:
         VERBS[verb](reopened)
         assert everything(reopened) != before
-    Foreign(reopened).append("main", "a.later")
+    engine_on(reopened, catalog).append("main", "a.later")
     assert next(reopened.log()).message == "append a.later"
     reopened.close()

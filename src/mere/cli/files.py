@@ -7,7 +7,18 @@ from pathlib import Path
 
 import click
 
-from mere.cli.output import counted, example, json_option, lake_path, open_lake, print_json, progress, say, size
+from mere.cli.output import (
+    Address,
+    counted,
+    example,
+    json_option,
+    lake_address,
+    open_lake,
+    print_json,
+    progress,
+    say,
+    size,
+)
 from mere.lake.lake import Lake
 from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep
 from mere.names import parse_age
@@ -85,7 +96,8 @@ def relocate(ctx: click.Context, path: str | None, as_json: bool) -> None:
     Data files are not touched. A copy becomes a lake of its own, independent of its original.
     """
     with progress("mending metadata", as_json) as advance:
-        done = Lake.relocate(Path(path) if path else lake_path(ctx), progress=advance)
+        address = Address(Path(path)) if path else lake_address(ctx)
+        done = Lake.relocate(address.path, catalog=address.catalog, progress=advance)
     if as_json:
         print_json(vars(done) | {"moved": done.moved})
     elif done.moved:

@@ -39,21 +39,31 @@ def example(*lines: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def lake_path(ctx: click.Context) -> Path:
+@dataclass(frozen=True)
+class Address:
+    """Where a lake is: its folder, and the database of its catalog if that is not a file in there."""
+
+    path: Path
+    catalog: str | None = None
+
+
+def lake_address(ctx: click.Context) -> Address:
     options = ctx.find_root().obj
     if options["lake"]:
-        return Path(options["lake"])
+        return Address(Path(options["lake"]))
     project = config.find_project(Path.cwd())
     if project is None:
         raise LakeNotFound(
             "There is no mere.yaml here or in a folder above, so there is no lake to work on.",
             remedy="Make one with: mere init DIR. Or name a lake: mere --lake PATH …",
         )
-    return config.load(project, options["profile"]).lake
+    found = config.load(project, options["profile"])
+    return Address(found.lake, found.catalog)
 
 
 def open_lake(ctx: click.Context) -> Lake:
-    lake = Lake.open(lake_path(ctx))
+    address = lake_address(ctx)
+    lake = Lake.open(address.path, catalog=address.catalog)
     ctx.call_on_close(lake.close)
     return lake
 

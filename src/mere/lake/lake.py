@@ -70,7 +70,7 @@ class Lake:
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, catalog: str | None = None) -> Self:
         root = Path(path).resolve()
-        store = _open_store(root, catalog)
+        store = open_store(root, catalog)
         if store.root != str(root):
             store.close()
             raise LakeMoved(
@@ -276,11 +276,13 @@ class Lake:
         return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
 
     @staticmethod
-    def relocate(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Relocation:
+    def relocate(
+        path: str | os.PathLike[str], *, catalog: str | None = None, progress: Progress | None = None
+    ) -> Relocation:
         """Mend the paths in a lake whose folder was moved or copied."""
         from mere.lake.relocate import relocate
 
-        return relocate(path, progress=progress)
+        return relocate(path, catalog=catalog, progress=progress)
 
     # engines
 
@@ -311,7 +313,7 @@ class Lake:
         return self._catalogs[name]
 
 
-def _open_store(root: Path, catalog: str | None) -> Store:
+def open_store(root: Path, catalog: str | None) -> Store:
     if catalog is None:
         return SqliteStore.open(root / DATABASE)
     from mere.lake.postgres import PostgresStore  # and psycopg with it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import secrets
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable, RefExists
 from mere.lake.commits import Commit, Key, Space
+from mere.lake.connections import Connections
 from mere.lake.port import Edit
 from mere.lake.postgres_schema import MIGRATIONS
 from mere.lake.refs import Ref, RefKind
@@ -84,8 +84,7 @@ class PostgresStore(SqlStore):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._local = threading.local()
-        self._connections: list[psycopg.Connection[Row]] = []
+        self._connections = Connections(lambda: _connect(url), lambda connection: not connection.closed)
         self.root, self.lake_id = self._identity()
 
     @classmethod
@@ -114,9 +113,7 @@ class PostgresStore(SqlStore):
         return cls(url)
 
     def close(self) -> None:
-        while self._connections:
-            self._connections.pop().close()
-        self._local = threading.local()
+        self._connections.close()
 
     @_retried
     def _identity(self) -> tuple[str, str]:
@@ -128,13 +125,7 @@ class PostgresStore(SqlStore):
 
     @property
     def _connection(self) -> psycopg.Connection[Row]:
-        connection: psycopg.Connection[Row] | None = getattr(self._local, "connection", None)
-        if connection is None or connection.closed:
-            if connection in self._connections:
-                self._connections.remove(connection)
-            connection = self._local.connection = _connect(self.url)
-            self._connections.append(connection)
-        return connection
+        return self._connections.mine()
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Tx]:
@@ -212,14 +203,12 @@ class PostgresStore(SqlStore):
 
     @property
     def jdbc(self) -> dict[str, str]:
-        import psycopg.conninfo
-
-        found = psycopg.conninfo.conninfo_to_dict(self.url)
-        host, port, name = (found.get(key) for key in ("host", "port", "dbname"))
+        # As this connection found them: the environment and ~/.pgpass are asked by libpq, which the JVM does not have.
+        found = self._connection.info
         return {
-            "uri": f"jdbc:postgresql://{host or 'localhost'}:{port or 5432}/{name}",
-            "jdbc.user": str(found.get("user") or ""),
-            "jdbc.password": str(found.get("password") or ""),
+            "uri": f"jdbc:postgresql://{found.host or 'localhost'}:{found.port}/{found.dbname}",
+            "jdbc.user": found.user,
+            "jdbc.password": found.password,
         }
 
     @property

@@ -66,17 +66,18 @@ class Move:
         return location
 
 
-def relocate(path: str | PathLike[str], *, progress: Progress | None = None) -> Relocation:
+def relocate(path: str | PathLike[str], *, catalog: str | None = None, progress: Progress | None = None) -> Relocation:
     """Make a lake that was moved or copied whole again, where it now is. One that was not moved is left alone."""
-    from mere.lake.lake import DATABASE  # the lake itself offers this verb
+    from mere.lake.lake import DATABASE, open_store  # the lake itself offers this verb
 
     root = Path(path).resolve()
-    store = SqliteStore.open(root / DATABASE)
+    store = open_store(root, catalog)
     try:
         old_root, lake_id = store.root, store.lake_id
         if old_root == str(root):
             return Relocation(old_root, old_root, lake_id, copied=False, pointers=0, files=0, size=0)
-        copied = _is_at(Path(old_root) / DATABASE, root / DATABASE, lake_id)
+        # A catalog in another place is not copied with the folder.
+        copied = catalog is None and _is_at(Path(old_root) / DATABASE, root / DATABASE, lake_id)
         lake_id = secrets.token_hex(16) if copied else lake_id
         rewriter = Rewriter(LocalStorage(), Move(old_root, str(root)))
         pointers = store.pointers()

@@ -6,8 +6,6 @@ import contextlib
 import os
 import secrets
 import sqlite3
-import threading
-import weakref
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import Key
+from mere.lake.connections import Connections
 from mere.lake.rows import Row, Tx, stamp
 from mere.lake.schema import MIGRATIONS
 from mere.lake.sql import SqlStore
@@ -52,33 +51,10 @@ class _SqliteTx:
         return self._connection.execute(sql, parameters).lastrowid or 0
 
 
-class _Handle:
-    """A connection that ends with the thread that has it, and is left alone by a forked child: SQLite loses commits
-    that are made through a connection from before the fork."""
-
-    def __init__(self, path: Path) -> None:
-        self.connection = _connect(path)
-        self.process = os.getpid()
-
-    def close(self) -> None:
-        if self.process == os.getpid():
-            self.connection.close()
-        else:
-            _abandoned.append(self.connection)
-
-    def __del__(self) -> None:
-        if hasattr(self, "connection"):
-            self.close()
-
-
-_abandoned: list[sqlite3.Connection] = []  # of a parent process: to close one would release the parent's locks
-
-
 class SqliteStore(SqlStore):
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
-        self._handles: weakref.WeakSet[_Handle] = weakref.WeakSet()
+        self._connections = Connections(lambda: _connect(path), lambda _: True)
         with self._read() as tx:
             meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta"))
         self.root = meta["root"]
@@ -122,9 +98,7 @@ class SqliteStore(SqlStore):
         return cls(path)
 
     def close(self) -> None:
-        for handle in list(self._handles):
-            handle.close()
-        self._local = threading.local()
+        self._connections.close()
 
     @property
     def jdbc(self) -> dict[str, str]:
@@ -138,11 +112,7 @@ class SqliteStore(SqlStore):
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        handle: _Handle | None = getattr(self._local, "handle", None)
-        if handle is None or handle.process != os.getpid():
-            handle = self._local.handle = _Handle(self.path)
-            self._handles.add(handle)
-        return handle.connection
+        return self._connections.mine()
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Tx]:
