@@ -60,6 +60,17 @@ MORE_SNAPSHOTS = Case(
     metrics=("fork", "publish"),
 )
 
+ON_POSTGRES = Case(
+    name="fork_publish_postgres",
+    title="Fork and publish on Postgres",
+    about="The same, with the catalog in a Postgres on this machine, against one bare transaction there that "
+    "writes as many rows, sent in one batch by psycopg. Both with `fsync`.",
+    ours=script("mere", "fork_publish_postgres_mere", jvm=False),
+    peer=script("bare Postgres", "fork_publish_postgres_bare", jvm=False),
+    metrics=("fork", "publish"),
+    targets=(Target("publish", 10),),
+)
+
 IMPORT_DUCKDB = Side("import duckdb", ("{python}", "-c", "import duckdb"), Result.NONE, jvm=False)
 
 
@@ -93,4 +104,4 @@ HELP = Case(
     same_result=False,
 )
 
-CASES = (START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, READ_LOG, READ_TABLES, READ_SQL, HELP)
+CASES = (START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES, READ_LOG, READ_TABLES, READ_SQL, HELP)

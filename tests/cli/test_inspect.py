@@ -90,3 +90,42 @@ def test_diff_wants_one_ref_or_two(mere: Shell, lake: Lake) -> None:
     mere("diff", exit_code=2)
     mere("diff", "main", "dev", "main", exit_code=2)
     assert "no branch, tag or commit" in mere("diff", "main", "nothing", exit_code=1).stderr
+
+
+def test_diff_compares_rows(mere: Shell, lake: Lake) -> None:
+    shown = mere("diff", "dev", "--rows", "--key", "id").stdout
+    assert "    rows compared by id: +1 -1 ~0  (read touched files: 1 of 1 of the old, 2 of 2 of the new)\n" in shown
+    assert "    not compared, only in the new: note\n" in shown
+    assert "    + id 4, name plain, day 2026-11-02\n" in shown
+    assert "    - id 1, name a:b/c, day 2026-11-02\n" in shown
+    assert (
+        "rows compared as a whole: +1 -1  (read" in mere("diff", "dev", "--rows", "--no-key", "--memory", "1GB").stdout
+    )
+    assert "+ id" not in mere("diff", "dev", "--rows", "--limit", "0").stdout
+    assert "not unique" in mere("diff", "dev", "--rows", "--key", "name", exit_code=1).stderr
+
+
+def test_diff_prints_rows_as_json(mere: Shell, lake: Lake) -> None:
+    (rows,) = mere.json("diff", "dev", "--rows", "--key", "id,name", "--table", "gold.t")["rows"]
+    assert (rows["table"], rows["key"], rows["added"], rows["removed"]) == ("gold.t", ["id", "name"], 1, 1)
+    assert rows["added_rows"] == [{"id": 4, "name": "plain", "day": "2026-11-02"}]
+    assert "rows" not in mere.json("diff", "dev")
+
+
+def test_options_of_rows_want_rows(mere: Shell, lake: Lake) -> None:
+    assert "Add --rows." in mere("diff", "dev", "--key", "id", exit_code=2).stderr
+    mere("diff", "dev", "--rows", "--key", "id", "--no-key", exit_code=2)
+
+
+def test_a_review_is_one_page_that_needs_nothing_else(mere: Shell, lake: Lake) -> None:
+    changed = iceberg.rows_of(2).set_column(1, "name", [["<script>alert('&')</script>"]])
+    lake.branch("odd")
+    lake.pyiceberg("odd").load_table("gold.t").overwrite(changed, "id = 2")
+    assert mere("diff", "odd", "--rows", "--key", "id", "--html", "r.html").stdout == "wrote r.html\n"
+    text = (mere.folder / "r.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "<del>plain</del> <ins>&lt;script&gt;" in text
+    assert "main → odd" in text
+    assert not any(word in text for word in ("http", "src=", "href=", "@import", "url("))
+    assert mere.json("diff", "dev", "--html", "s.html")["tables"]
+    assert "column note added" in (mere.folder / "s.html").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from mere.lake.commits import CommitKind
 from mere.lake.lake import Lake
+from tests.services.postgres import Postgres
 
 HERE = Path(__file__).parents[2]
 PAIR = ("a.left", "a.right")
@@ -25,8 +27,8 @@ import json, sys
 from mere.errors import LakeConflict
 from mere.lake.lake import Lake
 
-root, name, engine, turns = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-lake = Lake.open(root)
+root, catalog, name, engine, turns = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
+lake = Lake.open(root, catalog=catalog or None)
 if engine == "spark":
     from mere.engine.session import session
     opened = session(lake, "main")
@@ -64,7 +66,7 @@ READER = """
 import json, select, sys
 from mere.lake.lake import Lake
 
-lake = Lake.open(sys.argv[1])
+lake = Lake.open(sys.argv[1], catalog=sys.argv[2] or None)
 print("ready", flush=True)
 apart, seen = 0, set()
 while not select.select([sys.stdin], [], [], 0)[0]:
@@ -79,13 +81,18 @@ print(json.dumps({"apart": apart, "seen": sorted(seen)}), flush=True)
 """
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def catalog(request: pytest.FixtureRequest, postgres_server: Postgres) -> str | None:
+    return postgres_server.new_database(f"lake_{secrets.token_hex(6)}") if request.param == "postgres" else None
+
+
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake.create(tmp_path / "lake") as lake:
-        catalog = lake.pyiceberg("main")
-        catalog.create_namespace("a")
+def lake(tmp_path: Path, catalog: str | None) -> Iterator[Lake]:
+    with Lake.create(tmp_path / "lake", catalog=catalog) as lake:
+        tables = lake.pyiceberg("main")
+        tables.create_namespace("a")
         for table in PAIR:
-            catalog.create_table(table, SCHEMA)
+            tables.create_table(table, SCHEMA)
         yield lake
 
 
@@ -105,9 +112,10 @@ def result(process: subprocess.Popen[str]) -> Any:
     return json.loads(out.splitlines()[-1])
 
 
-def publish_at_once(lake: Lake, writers: dict[str, str], turns: int) -> None:
-    reader = start(READER, str(lake.root))
-    processes = {name: start(WRITER, str(lake.root), name, engine, str(turns)) for name, engine in writers.items()}
+def publish_at_once(lake: Lake, catalog: str | None, writers: dict[str, str], turns: int) -> None:
+    where = (str(lake.root), catalog or "")
+    reader = start(READER, *where)
+    processes = {name: start(WRITER, *where, name, engine, str(turns)) for name, engine in writers.items()}
     for process in (reader, *processes.values()):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -138,11 +146,11 @@ def publish_at_once(lake: Lake, writers: dict[str, str], turns: int) -> None:
 
 
 @pytest.mark.service
-def test_no_update_is_lost_and_no_reader_sees_half_of_a_publish(lake: Lake) -> None:
-    publish_at_once(lake, {"ann": "pyiceberg", "bob": "pyiceberg", "eve": "spark"}, turns=4)
+def test_no_update_is_lost_and_no_reader_sees_half_of_a_publish(lake: Lake, catalog: str | None) -> None:
+    publish_at_once(lake, catalog, {"ann": "pyiceberg", "bob": "pyiceberg", "eve": "spark"}, turns=4)
 
 
 @pytest.mark.long
-def test_many_writers_for_a_long_time(lake: Lake) -> None:
+def test_many_writers_for_a_long_time(lake: Lake, catalog: str | None) -> None:
     writers = {"ann": "pyiceberg", "bob": "pyiceberg", "cyd": "pyiceberg", "eve": "spark", "fay": "spark"}
-    publish_at_once(lake, writers, turns=15)
+    publish_at_once(lake, catalog, writers, turns=15)

@@ -19,8 +19,9 @@ PASSWORD = "s3cret-of-the-tests"
 class Postgres:
     """Start it with `start`; it may be stopped and started again, like a server that is restarted under its clients."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
         self.folder = folder
+        self.durable = durable  # tests may lose what a power cut would lose
         self.port = free_port()
         self._data = folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,8 +35,7 @@ class Postgres:
         log = (self.folder / "log").open("ab")
         command = [_binary("postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port)]
         command += ["-k", str(self.folder)]
-        # Tests may lose what a power cut would lose.
-        command += ["-c", "fsync=off", "-c", "max_connections=60"]
+        command += ["-c", f"fsync={'on' if self.durable else 'off'}", "-c", "max_connections=60"]
         self._process = subprocess.Popen(command, stdout=log, stderr=log, user=_somebody())
         log.close()
         deadline = time.monotonic() + 30

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,9 +24,15 @@ from mere.cli.output import (
     say,
     size,
 )
+from mere.cli.rendering import cell, plain
+from mere.errors import UsageError
 from mere.lake.commits import Stats
 from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
+from mere.lake.query import Limits
 from mere.lake.show import Description, Moment, history
+
+if TYPE_CHECKING:
+    from mere.lake.rowdiff import RowDiff
 
 _WIDTH = 80  # of a value in a list of changes
 
@@ -169,37 +176,84 @@ def _history_row(found: Moment) -> tuple[object, ...]:
     )
 
 
-@click.command(epilog=example("mere diff dev", "mere diff main dev", "mere diff main@2d main --json"))
+@click.command(
+    epilog=example(
+        "mere diff dev",
+        "mere diff main@2d main --json",
+        "mere diff dev --rows --key id --table gold.orders",
+        "mere diff dev --rows --html review.html",
+    )
+)
 @click.argument("refs", nargs=-1, required=True, metavar="[A] B")
+@click.option("--rows", is_flag=True, help="Compare the rows, too, of all changed tables.")
+@click.option(
+    "--table", "tables", multiple=True, metavar="TABLE", help="With --rows: only of this one. May be repeated."
+)
+@click.option("--key", metavar="COL,…", help="With --rows: match rows by these columns. Default: the table's own key.")
+@click.option("--no-key", is_flag=True, help="With --rows: compare whole rows, even if the table has a key.")
+@click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="At most so many samples.")
+@click.option("--memory", metavar="SIZE", help="With --rows: what DuckDB may use, such as 2GB; the rest goes to disk.")
+@click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Write a page for a review instead.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if they differ.")
 @json_option
 @click.pass_context
-def diff(ctx: click.Context, refs: tuple[str, ...], exit_code: bool, as_json: bool) -> None:
+def diff(
+    ctx: click.Context, /, refs: tuple[str, ...], html: str | None, exit_code: bool, as_json: bool, **of_rows: Any
+) -> None:
     """What leads from A to B: tables, columns, settings, and rows, files and bytes added and removed.
 
-    A and B are any refs. With B alone, A is the branch that B was forked from. Told by metadata alone: neither a data
-    file nor a manifest is read.
+    A and B are any refs. With B alone, A is the branch that B was forked from. Without --rows it is told by metadata
+    alone: neither a data file nor a manifest is read.
     """
     if len(refs) > 2:
         raise click.UsageError("Name one ref or two.")
     lake = open_lake(ctx)
     old, new = refs if len(refs) == 2 else (parent_of(lake, refs[0]), refs[0])
     found = lake.diff(old, new)
+    compared = _compared_rows(found, **of_rows)
+    if html:
+        from mere.cli.review import page
+
+        Path(html).write_text(page(found, compared), encoding="utf-8")
     if as_json:
-        print_json(diff_json(found))
+        print_json(diff_json(found, compared))
+    elif html:
+        say(f"wrote {html}")
     else:
-        _print_diff(found)
+        _print_diff(found, compared)
     if exit_code and found:
         ctx.exit(1)
 
 
-def diff_json(found: Diff) -> dict[str, Any]:
+def _compared_rows(
+    found: Diff, rows: bool, tables: tuple[str, ...], key: str | None, no_key: bool, limit: int, memory: str | None
+) -> dict[str, RowDiff]:
+    """The rows that differ by the table's name; none if they were not asked for."""
+    if not rows:
+        if tables or key or no_key or memory:
+            raise UsageError("--table, --key, --no-key and --memory say how rows are compared.", remedy="Add --rows.")
+        return {}
+    if key and no_key:
+        raise UsageError("--key and --no-key contradict each other.")
+    columns = [name.strip() for name in key.split(",")] if key else [] if no_key else None
+    compared = found.rows(key=columns, tables=tables, samples=limit, limits=Limits(memory=memory))
+    return {str(each.table): each for each in compared}
+
+
+def diff_json(found: Diff, compared: Mapping[str, RowDiff]) -> dict[str, Any]:
     return {
         "from": {"ref": found.before.ref, "commit": found.before.commit.id},
         "to": {"ref": found.after.ref, "commit": found.after.commit.id},
         "tables": [_table_json(table) for table in found.tables],
         "namespaces": [asdict(setting) for setting in found.namespaces],
+        **({"rows": [_rows_json(each) for each in compared.values()]} if compared else {}),
     }
+
+
+def _rows_json(found: RowDiff) -> dict[str, Any]:
+    """With values that JSON has: exact where JSON can be, else as text."""
+    data: dict[str, Any] = plain(asdict(found))
+    return data | {"table": str(found.table)}
 
 
 def _table_json(table: TableDiff) -> dict[str, Any]:
@@ -219,16 +273,49 @@ def _table_json(table: TableDiff) -> dict[str, Any]:
     }
 
 
-def _print_diff(found: Diff) -> None:
+def _print_diff(found: Diff, compared: Mapping[str, RowDiff]) -> None:
     if not found:
         say(f"{found.before.ref} and {found.after.ref} are equal")
-        return
+    told = set()
     for table in found.tables:
         say(table_line(table))
         for line in table_details(table):
             say(f"    {line}")
+        if rows := compared.get(str(table.table)):
+            told.add(str(table.table))
+            _print_rows(rows)
+    for name, rows in compared.items():
+        if name not in told:  # a view whose tables changed, say
+            say(name)
+            _print_rows(rows)
     for setting in found.namespaces:
         say(f"{setting.name}: {_values(setting.old, setting.new)}")
+
+
+def _print_rows(found: RowDiff) -> None:
+    for line in rows_lines(found):
+        say(f"    {line}")
+    for sign, rows in (("+", found.added_rows), ("-", found.removed_rows)):
+        for row in rows:
+            say(f"    {sign} {_record(row)}")
+    for changed in found.changed_rows:
+        changes = ", ".join(f"{name} {cell(old)} → {cell(changed.new[name])}" for name, old in changed.old.items())
+        say(f"    ~ {_record(changed.key)}: {changes}")
+
+
+def rows_lines(found: RowDiff) -> Iterator[str]:
+    by = f"by {', '.join(found.key)}" if found.key else "as a whole"
+    counts = f"+{found.added:,} -{found.removed:,}" + (f" ~{found.changed:,}" if found.key else "")
+    yield f"rows compared {by}: {counts if found else 'equal'}  (read {found.read})"
+    if found.by_column:
+        yield "changed in " + ", ".join(f"{name}: {count:,}" for name, count in found.by_column.items())
+    for names, where in ((found.only_old, "old"), (found.only_new, "new")):
+        if names:
+            yield f"not compared, only in the {where}: {', '.join(names)}"
+
+
+def _record(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_short(cell(value))}" for name, value in row.items())
 
 
 def table_line(table: TableDiff) -> str:

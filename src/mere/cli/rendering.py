@@ -22,7 +22,7 @@ _NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
 def table(result: Result, max_rows: int) -> None:
     rows = list(islice(result.rows(), max_rows + 1))
     columns = [Column(c.name, any(word in c.type for word in _NUMBERS) and "[" not in c.type) for c in result.columns]
-    print_table(columns, [[_cell(value) for value in row] for row in rows[:max_rows]])
+    print_table(columns, [[cell(value) for value in row] for row in rows[:max_rows]])
     if len(rows) > max_rows:
         click.echo(f"… more than {max_rows:,} rows: --max-rows shows more, --format csv all of them", err=True)
 
@@ -30,14 +30,14 @@ def table(result: Result, max_rows: int) -> None:
 def write_csv(result: Result) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([column.name for column in result.columns])
-    writer.writerows(["" if value is None else _cell(value) for value in row] for row in result.rows())
+    writer.writerows(["" if value is None else cell(value) for value in row] for row in result.rows())
 
 
 def write_json(result: Result) -> None:
     names = [column.name for column in result.columns]
     separator = "["
     for row in result.rows():
-        record = json.dumps({name: _plain(value) for name, value in zip(names, row, strict=True)}, ensure_ascii=False)
+        record = json.dumps({name: plain(value) for name, value in zip(names, row, strict=True)}, ensure_ascii=False)
         sys.stdout.write(f"{separator}\n{record}")
         separator = ","
     sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
@@ -46,16 +46,16 @@ def write_json(result: Result) -> None:
 WRITERS: dict[str, Callable[[Result], None]] = {"csv": write_csv, "json": write_json}
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes | dict | list | tuple):
-        plain = _plain(value)
-        return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+        found = plain(value)
+        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
     return "NULL" if value is None else str(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value that JSON has: exact where JSON can be, else its text."""
     if isinstance(value, Decimal):
         number = float(value)
@@ -65,7 +65,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return value if isinstance(value, int | str | None) else str(value)

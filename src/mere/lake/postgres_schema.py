@@ -6,26 +6,9 @@ names, rows of refs then. So an engine's write and a publish can wait for each o
 
 from __future__ import annotations
 
-_NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+from mere.lake.schema import CATALOG
 
-_CATALOG = """
-CREATE TABLE IF NOT EXISTS iceberg_tables (
-    catalog_name VARCHAR(255) NOT NULL,
-    table_namespace VARCHAR(255) NOT NULL,
-    table_name VARCHAR(255) NOT NULL,
-    metadata_location VARCHAR(1000),
-    previous_metadata_location VARCHAR(1000),
-    iceberg_type VARCHAR(5),
-    PRIMARY KEY (catalog_name, table_namespace, table_name)
-);
-CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
-    catalog_name VARCHAR(255) NOT NULL,
-    namespace VARCHAR(255) NOT NULL,
-    property_key VARCHAR(255) NOT NULL,
-    property_value VARCHAR(1000),
-    PRIMARY KEY (catalog_name, namespace, property_key)
-);
-"""
+_NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
 
 _MERE = """
 CREATE TABLE mere_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -177,4 +160,4 @@ CREATE TRIGGER mere_properties AFTER INSERT OR UPDATE OR DELETE ON iceberg_names
 """
 
 # One script a version; a database at version N has run the first N. Never edit one that was released.
-MIGRATIONS: tuple[str, ...] = (_CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS,)
+MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS,)

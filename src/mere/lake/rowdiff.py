@@ -245,7 +245,7 @@ SELECT count(*) FILTER (o.here IS NULL), count(*) FILTER (n.here IS NULL), count
   arg_min(n, new_key, {samples}) FILTER (o.here IS NULL),
   arg_min(o, old_key, {samples}) FILTER (n.here IS NULL),
   arg_min({{'o': o, 'n': n, 'differs': [{differing}]}}, new_key, {samples}) FILTER ({changed}),
-  (SELECT count(*) FROM o), (SELECT count(*) FROM n), [{counts}]
+  (SELECT count(*) FROM {self.tables[0]}), (SELECT count(*) FROM {self.tables[1]}), [{counts}]
 FROM joined"""
 
     def by_row(self, table: TableName, read: str) -> RowDiff:

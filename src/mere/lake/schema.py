@@ -12,8 +12,9 @@ from __future__ import annotations
 
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
-_CATALOG = """
-CREATE TABLE iceberg_tables (
+# The V1 schema of the Iceberg SQL catalog, as engines make it themselves.
+CATALOG = """
+CREATE TABLE IF NOT EXISTS iceberg_tables (
     catalog_name VARCHAR(255) NOT NULL,
     table_namespace VARCHAR(255) NOT NULL,
     table_name VARCHAR(255) NOT NULL,
@@ -22,7 +23,7 @@ CREATE TABLE iceberg_tables (
     iceberg_type VARCHAR(5),
     PRIMARY KEY (catalog_name, table_namespace, table_name)
 );
-CREATE TABLE iceberg_namespace_properties (
+CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
     catalog_name VARCHAR(255) NOT NULL,
     namespace VARCHAR(255) NOT NULL,
     property_key VARCHAR(255) NOT NULL,
@@ -204,4 +205,4 @@ END;
 """
 
 # One script a version; a database at version N has run the first N. Never edit one that was released.
-MIGRATIONS: tuple[str, ...] = (_CATALOG + _MERE + _TRIGGERS,)
+MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _TRIGGERS,)

@@ -11,6 +11,7 @@ from mere.errors import LakeError
 from mere.lake.commits import Change, Commit, Entry, Key, Kind, Stats
 from mere.lake.guards import current_version
 from mere.lake.metadata import Json, Metadata, MetadataReader, Snapshot
+from mere.names import TableName
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
@@ -228,9 +229,10 @@ def view_sql(metadata: Metadata) -> tuple[str | None, str | None]:
 
 def history(lake: Lake, table: str, ref: str) -> Iterator[Moment]:
     """The table at each commit that changed it, newest first."""
+    key = Key.of(TableName.parse(table))
     for commit in lake.log(ref, table):
         for change in commit.changes:
-            if str(change.key) == table and change.key == Key.of(change.key.table):
+            if change.key == key:
                 yield _moment(lake.reader, commit, change)
 
 

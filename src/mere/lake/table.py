@@ -80,10 +80,14 @@ class Table:
     def duckdb(self, columns: Sequence[str] | None = None, where: str | None = None) -> DuckDBPyRelation:
         """A relation on a DuckDB of its own, which lives as long as the relation."""
         connection, bindings, sql = self._bound(columns, where)
-        with explained(bindings, sql):
-            relation = connection.sql(sql)
-        # From here on DuckDB's errors go to the caller as they are.
-        connection.execute("SET errors_as_json = false")
+        try:
+            with explained(bindings, sql):
+                relation = connection.sql(sql)
+            # From here on DuckDB's errors go to the caller as they are.
+            connection.execute("SET errors_as_json = false")
+        except BaseException:
+            connection.close()
+            raise
         return relation
 
     def _bound(self, columns: Sequence[str] | None, where: str | None) -> tuple[DuckDBPyConnection, Bindings, str]:

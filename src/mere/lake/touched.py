@@ -9,7 +9,7 @@ columns and its defaults. No data file is copied.
 from __future__ import annotations
 
 import uuid
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,6 @@ from mere.lake.positions import PATH_ID
 from mere.lake.query import scans
 from mere.lake.storage import Storage
 
-_POSITION_DELETES = 1
 _EQUALITY_DELETES = 2
 _FIELDS = ("status", "sequence_number", "data_file.content", "data_file.file_path", "data_file.file_format")
 _DELETE_FIELDS = (
@@ -50,12 +49,19 @@ class _File:
     first: bytes | None = None
     last: bytes | None = None
 
+    @property
+    def bounds(self) -> tuple[bytes, bytes] | None:
+        if self.content == _EQUALITY_DELETES or self.first is None or self.last is None:
+            return None
+        return self.first, self.last
+
     def may_touch(self, paths: Sequence[bytes]) -> bool:
         """Whether it may delete rows of one of these data files, which come in order."""
-        if self.content == _EQUALITY_DELETES or self.first is None or self.last is None:
+        if self.bounds is None:
             return bool(paths)
-        at = bisect_left(paths, self.first)
-        return at < len(paths) and paths[at] <= self.last
+        first, last = self.bounds
+        at = bisect_left(paths, first)
+        return at < len(paths) and paths[at] <= last
 
 
 @dataclass(frozen=True)
@@ -160,8 +166,21 @@ def touched(table: str, old: Metadata, new: Metadata, storage: Storage, folder: 
     for side in sides:
         side.read_data(known)
     shared = {id_ for id_, count in first.data.items() if second.data[id_] == count}
-    untouched = {id_ for id_ in shared if not any(each.may_touch([id_[0].encode()]) for each in differing)}
+    untouched = shared - _hit(differing, shared)
     return _write(first, untouched, known, folder), _write(second, untouched, known, folder)
+
+
+def _hit(deletes: Sequence[_File], data: set[Identity]) -> set[Identity]:
+    """The data files of which one of these delete files may delete rows."""
+    in_order = sorted((id_[0].encode(), id_) for id_ in data) if deletes else []
+    paths = [path for path, _ in in_order]
+    hit: set[Identity] = set()
+    for each in deletes:
+        if each.bounds is None:
+            return data
+        span = slice(bisect_left(paths, each.bounds[0]), bisect_right(paths, each.bounds[1]))
+        hit.update(id_ for _, id_ in in_order[span])
+    return hit
 
 
 def _write(side: _Side, untouched: set[Identity], known: set[str], folder: Path) -> Part:
