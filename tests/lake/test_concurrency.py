@@ -57,6 +57,10 @@ for turn in range(turns):
         except LakeConflict as error:
             conflicts.append([run.head, [[str(c.key), c.theirs.seq] for c in error.conflicts]])
             lake.delete(run.name)
+        finally:
+            if engine == "spark":
+                opened.use("main")
+                opened.detach(run.name)
 print(json.dumps({"done": done, "conflicts": conflicts}), flush=True)
 if engine == "spark":
     opened.stop()

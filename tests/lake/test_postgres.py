@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mere.errors import LakeConflict, LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.engine.session import Session
+from mere.errors import EngineError, LakeConflict, LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import CommitKind
 from mere.lake.lake import Lake
 from mere.lake.postgres import PostgresStore
@@ -131,6 +132,29 @@ def test_a_fork_whose_reply_was_lost_happens_once(lake: Lake, url: str) -> None:
     proxy.close()
     assert proxy.cuts == 1
     assert [ref.name for ref in lake.refs()] == ["dev", "main"]
+
+
+def test_engines_give_their_connections_back(lake: Lake, url: str, spark_on: Callable[..., Session]) -> None:
+    engine = ForeignOnPostgres(lake, url)
+    opened = spark_on(lake, "main")
+    opened.spark.sql("CREATE NAMESPACE a")
+    opened.spark.sql("CREATE TABLE a.t (x INT)")
+    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    before = engine.rows(count)[0][0]
+    for turn in range(4):
+        run = lake.run_branch().name
+        opened.use(run)
+        opened.spark.sql(f"INSERT INTO a.t VALUES ({turn})")
+        assert lake.pyiceberg(run).load_table("a.t").scan().count() == turn + 1
+        lake.publish(run)
+        opened.use("main")
+        opened.detach(run)
+    assert engine.rows(count)[0][0] <= before
+    lake.branch("again")
+    opened.attach("again")
+    opened.detach("again")
+    with pytest.raises(EngineError, match="was detached"):
+        opened.attach("again")
 
 
 def test_engines_and_publishers_at_once_lose_nothing_and_never_lock_each_other_out(lake: Lake, url: str) -> None:

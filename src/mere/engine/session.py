@@ -44,12 +44,15 @@ class Session:
         self._driver = driver
         self._lake = lake
         self._attached: dict[str, dict[str, str]] = {}
+        self._detached: set[str] = set()
         self._stopped = False
 
     def attach(self, ref: str) -> str:
         """Make the ref a catalog of this session, for names like `dev.gold.orders`; the name of that catalog."""
         catalog = self._lake.spark_catalog(ref)
         properties = dict(catalog.properties)
+        if catalog.name in self._detached:
+            raise EngineError(f"{catalog.name} was detached from this session.", remedy="Open a new session.")
         if not self._driver.reaches(properties.get("uri", "")):
             raise EngineError(
                 "The JVM of this process was started without the driver for Postgres.",
@@ -77,6 +80,19 @@ class Session:
         # By SQL: setCurrentCatalog would load the catalog with the settings of whichever session was active before.
         self.spark.sql(f"SET CATALOG `{name}`")
         return name
+
+    def detach(self, name: str) -> None:
+        """Close the connections of a catalog that is not needed any more, such as that of a run that is over.
+
+        Spark has no way to forget a catalog, so its name cannot be attached again in this session.
+        """
+        if name not in self._attached:
+            return
+        catalogs = self.spark._jsparkSession.sessionState().catalogManager()
+        if catalogs.isCatalogRegistered(name):
+            catalogs.catalog(name).icebergCatalog().close()
+        del self._attached[name]
+        self._detached.add(name)
 
     def stop(self) -> None:
         """End the session, and Spark with it if no other session of this process is open."""

@@ -9,6 +9,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
 from mere.lake.guards import PROPERTIES
 
@@ -25,6 +27,9 @@ class RefCatalog(SqlCatalog):
 
     def __init__(self, ref: str, url: str, warehouse: str) -> None:
         super().__init__(ref, uri=url, warehouse=warehouse, init_catalog_tables="false")
+        # A pool for every ref that was ever asked for would fill a database's connections.
+        self.engine.dispose()
+        self.engine = create_engine(url, poolclass=NullPool)
 
     def create_table(
         self,
