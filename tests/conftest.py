@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from mere import Session
     from tests.services.postgres import Postgres
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts the suite in the background lets it ignore Ctrl-C, which some tests are about.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A shared machine can stall for a second at any moment: time is pytest-timeout's matter, not hypothesis'.
 settings.register_profile("mere", deadline=None)
