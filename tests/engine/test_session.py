@@ -189,7 +189,14 @@ def test_other_errors_leave_the_block_as_they_are(lake: Lake, spark_on: Open) ->
 
 def test_ctrl_c_cancels_the_job_and_the_session_lives(lake: Lake, spark_on: Open) -> None:
     session = spark_on(lake, "main")
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    jobs = session.spark.sparkContext.statusTracker()
+
+    def interrupt() -> None:
+        while not jobs.getActiveJobsIds():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         session.spark.sql("SELECT count(sha2(CAST(id AS STRING), 512)) FROM range(1000000000)").collect()
