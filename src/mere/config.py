@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import getpass
 import os
 import re
 import sys
@@ -75,6 +76,14 @@ def mere_home() -> Path:
     if cache := os.environ.get("XDG_CACHE_HOME"):
         return Path(cache) / "mere"
     return Path.home() / ".cache" / "mere"
+
+
+def default_author() -> str:
+    """Who signs commits and snapshots, unless a caller says otherwise."""
+    try:
+        return os.environ.get("MERE_AUTHOR") or getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"  # a container may run under a number that no user has
 
 
 def find_project(start: Path) -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import signal
@@ -14,7 +13,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from mere.config import SparkSettings
+from mere.config import SparkSettings, default_author
 from mere.engine import archive
 from mere.engine.jars import drivers
 from mere.engine.jvm import Jvm, Work, prepare
@@ -239,18 +238,10 @@ def _remove_scratch_with_the_jvm(context: Any, jvm: Jvm) -> None:
     view.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(view.java.io.File(str(jvm.scratch)))
 
 
-def user() -> str:
-    try:
-        return os.environ.get("MERE_AUTHOR") or getpass.getuser()
-    except (KeyError, OSError):
-        # A container may run under a number that no user has.
-        return "unknown"
-
-
 def _sign_snapshots(context: Any) -> None:
     """A session's author reaches every snapshot that Spark writes, but not those that only change metadata, such as a
     DELETE of whole files. Iceberg's own context reaches all of them, and is the same for the whole process."""
-    context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", user())
+    context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", default_author())
 
 
 def _cancel_on_interrupt(context: Any, previous: Any) -> Callable[[], None]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from mere.config import SparkSettings, find_project, load
-from mere.engine.driver import Driver, user
+from mere.config import SparkSettings, default_author, find_project, load
+from mere.engine.driver import Driver
 from mere.errors import EngineError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def session(
         driver = _running(settings, read_bytes, catalog.properties.get("uri", ""))
         spark = driver.open(settings)
         try:
-            spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or user())
+            spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or default_author())
             opened = Session(driver, spark, lake)
             opened.use(ref)
         except BaseException as exc:

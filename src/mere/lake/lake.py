@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import secrets
 from collections.abc import Collection, Iterator
@@ -11,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from mere.config import default_author
 from mere.errors import LakeError, LakeMoved, LakeUnreadable, ReadOnlyRef, RefExists, RefNotFound, UsageError
 from mere.lake import catalogs, history, leases
 from mere.lake.commits import Commit
@@ -319,10 +319,3 @@ def open_store(root: Path, catalog: str | None) -> Store:
     from mere.lake.postgres import PostgresStore  # and psycopg with it
 
     return PostgresStore.open(catalog)
-
-
-def default_author() -> str:
-    try:
-        return os.environ.get("MERE_AUTHOR") or getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
