@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mere import config
-from mere.config import SparkSettings
+from mere.config import S3Settings, SparkSettings
 from mere.errors import ConfigError
 
 FULL = """\
@@ -49,7 +49,7 @@ def test_a_profile_says_where_the_lake_is_and_how_spark_runs(tmp_path: Path) -> 
     path = written(tmp_path, FULL)
     project = config.load(path)
     assert (project.name, project.path, project.profile) == ("shop", path, "local")
-    assert project.lake == tmp_path / "data" / "lake"
+    assert project.lake == str(tmp_path / "data" / "lake")
     assert project.spark == SparkSettings(
         memory="4g",
         cores=3,
@@ -62,21 +62,21 @@ def test_a_profile_says_where_the_lake_is_and_how_spark_runs(tmp_path: Path) -> 
 @pytest.mark.parametrize("text", ["name: shop", "name: shop\nprofiles:\n", "name: shop\nprofiles:\n  local:\n"])
 def test_a_name_is_enough(tmp_path: Path, text: str) -> None:
     project = config.load(written(tmp_path, text))
-    assert (project.profile, project.lake, project.spark) == ("local", tmp_path / "lake", SparkSettings())
+    assert (project.profile, project.lake, project.spark) == ("local", str(tmp_path / "lake"), SparkSettings())
 
 
 def test_the_profile_is_chosen_by_argument_then_by_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "name: shop\nprofiles:\n  a: {lake: one}\n  b: {lake: two}\n")
     monkeypatch.setenv("MERE_PROFILE", "a")
-    assert config.load(path).lake == tmp_path / "one"
-    assert config.load(path, "b").lake == tmp_path / "two"
+    assert config.load(path).lake == str(tmp_path / "one")
+    assert config.load(path, "b").lake == str(tmp_path / "two")
 
 
 def test_variables_are_taken_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("SECRET", "s3cr3t")
     project = config.load(written(tmp_path, FULL), "team")
-    assert project.lake == tmp_path / "elsewhere"
+    assert project.lake == str(tmp_path / "elsewhere")
     assert project.spark.conf == {"spark.hadoop.fs.s3a.secret.key": "s3cr3t"}
 
 
@@ -192,9 +192,142 @@ def test_the_catalog_may_be_in_postgres(tmp_path: Path, monkeypatch: pytest.Monk
             config.load(file)
 
 
-def test_a_password_does_not_belong_in_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "mere.yaml"
-    file.write_text("name: a\nprofiles:\n  local:\n    catalog: postgresql://ann:hunter2@db/lake\n")
-    with pytest.raises(ConfigError, match="holds a password") as caught:
-        config.load(file)
-    assert "hunter2" not in str(caught.value)
+@pytest.mark.parametrize(
+    "written",
+    ["ann:hunter2@db/lake", "ann:hunter2@${HOST}/lake", "ann:hunter2${HOST}@db/lake", "ann@db/lake?password=hunter2"],
+)
+def test_a_password_does_not_belong_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+    monkeypatch.setenv("HOST", "db")
+    found = error(tmp_path, f"name: a\nprofiles:\n  local:\n    catalog: postgresql://{written}\n")
+    assert "holds a password" in found.message
+    assert "hunter2" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("written", "catalog"),
+    [
+        ("postgresql://ann:${PART}@db/lake", "postgresql://ann:h%5Bu%2Fn%25%20t%3A%40%E2%84%80@db/lake"),
+        ("postgresql://db/lake?user=ann&password=${PART}", "postgresql://db/lake?user=ann&password=h%5Bu%2Fn%25%20t%3A%40%E2%84%80"),
+        ("postgresql://ann@${HOST}/${NAME}", "postgresql://ann@[::1]:5432/my%20lake"),
+        ("${URL}", "postgresql://ann:hun%25ter@db/lake?sslmode=require"),
+    ],
+)  # fmt: skip
+def test_what_a_variable_brings_into_a_url_is_encoded_for_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, catalog: str
+) -> None:
+    url = "postgresql://ann:hun%25ter@db/lake?sslmode=require"
+    with_environment(monkeypatch, PART="h[u/n% t:@℀", HOST="[::1]:5432", NAME="my lake", URL=url)
+    path = tmp_path / "mere.yaml"
+    path.write_text(f"name: a\nprofiles:\n  local:\n    catalog: {written}\n")
+    project = config.load(path)
+    assert project.catalog == catalog
+    assert catalog not in repr(project)
+
+
+@pytest.mark.parametrize("url", ["postgresql://ann:hun[ter2@db/lake", "postgresql://ann:hun℀ter2@db/lake", "hunter2"])
+def test_a_url_that_cannot_be_read_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("URL", url)
+    found = error(tmp_path, "name: a\nprofiles:\n  local:\n    catalog: ${URL}\n")
+    assert "URL of a Postgres database" in found.message
+    assert "ter2" not in str(found)
+    assert found.__suppress_context__ or found.__context__ is None
+
+
+# s3
+
+ON_S3 = """\
+name: shop
+profiles:
+  local:
+    lake: s3://bucket/shop
+    catalog: postgresql://db/lake
+"""
+KEYS = {"AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1"}
+
+
+def with_environment(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_lake_on_s3_takes_from_the_environment_what_aws_tools_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_environment(monkeypatch, **KEYS, AWS_SESSION_TOKEN="token-1", AWS_REGION="eu-west-1")
+    project = config.load(written(tmp_path, ON_S3))
+    assert (project.lake, project.s3) == (
+        "s3://bucket/shop",
+        S3Settings("key-1", "secret-1", "token-1", None, "eu-west-1"),
+    )
+    assert project.s3 == S3Settings.from_environment()
+    assert not {"key-1", "secret-1", "token-1"} & set(repr(project).split("'"))
+    with_environment(monkeypatch, AWS_ENDPOINT_URL="http://other:1/", AWS_ENDPOINT_URL_S3="http://host:9000/")
+    assert S3Settings.from_environment().endpoint == "http://host:9000"
+
+
+def test_mere_yaml_goes_before_the_environment_and_keys_are_never_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_environment(monkeypatch, **KEYS, AWS_SESSION_TOKEN="token-1", AWS_REGION="eu-west-1", MINE="key-2", ITS="s-2")
+    text = (
+        ON_S3
+        + """\
+    s3:
+      endpoint: https://s3.example.org
+      region: home
+      path_style: false
+      access_key: ${MINE}
+      secret_key: ${ITS}
+"""
+    )
+    expected = S3Settings("key-2", "s-2", None, "https://s3.example.org", "home", False)
+    assert config.load(written(tmp_path, text)).s3 == expected
+
+
+@pytest.mark.parametrize("key", ["access_key", "secret_key", "session_token"])
+@pytest.mark.parametrize("value", ["AKIA-literal", "x${NAME}", "$${NAME}"])
+def test_a_key_is_never_written_into_the_file(tmp_path: Path, key: str, value: str) -> None:
+    others = "".join(
+        f"      {other}: ${{NAME}}\n" for other in ("access_key", "secret_key", "session_token") if other != key
+    )
+    found = error(tmp_path, f"{ON_S3}    s3:\n      {key}: {value}\n{others}")
+    assert f"`profiles.local.s3.{key}` holds a secret" in found.message
+    assert value not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ON_S3.replace("    catalog: postgresql://db/lake\n", ""), "a lake on S3 needs a `catalog`"),
+        (ON_S3, "There are no keys for S3"),
+        (ON_S3.replace("s3://bucket/shop", "lake") + "    s3: {region: x}\n", "`s3` has no effect"),
+        (ON_S3 + "    s3: {regoin: x}\n", "unknown key `regoin`"),
+        (ON_S3 + "    s3: {access_key: '${A}'}\n", "belong together"),
+        (ON_S3 + "    s3: {session_token: '${A}'}\n", "belongs to an `access_key`"),
+    ],
+)
+def test_what_is_wrong_with_s3_is_said(tmp_path: Path, text: str, said: str) -> None:
+    found = error(tmp_path, text)
+    assert said in found.message
+    assert found.remedy
+
+
+@pytest.mark.parametrize("endpoint", ["host:9000", "ftp://host", "http://", "http://u:p@host", "http://host/path"])
+def test_the_variable_with_a_wrong_endpoint_is_named(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://host:9000")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+    with pytest.raises(ConfigError, match=r"^AWS_ENDPOINT_URL_S3 is not the address of an S3 server"):
+        S3Settings.from_environment()
+
+
+@pytest.mark.parametrize("endpoint", ["host:9000", "ftp://host", "http://", "http://u:p@host", "http://host/path"])
+def test_an_endpoint_is_the_address_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    with_environment(monkeypatch, **KEYS)
+    assert (
+        "is not the address of an S3 server" in error(tmp_path, f"{ON_S3}    s3: {{endpoint: '{endpoint}'}}\n").message
+    )
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(ConfigError, match="is not the address of an S3 server"):
+        S3Settings.from_environment()

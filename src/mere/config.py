@@ -1,33 +1,30 @@
-"""mere.yaml: the project's name and, per profile, where the lake is and how Spark runs."""
+"""mere.yaml: the project's name and, per profile, where the lake is, how it is reached and how Spark runs."""
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from mere.entries import VARIABLE, Entry, nearest, read
 from mere.errors import ConfigError
-
-if TYPE_CHECKING:
-    import yaml
 
 FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
 
-_TOP = ("name", "profiles")
-_PROFILE = ("lake", "catalog", "spark")
+_TOP = ("name", "vars", "on_success", "on_failure", "profiles")
+_HOOK = ("command", "post")
+_PROFILE = ("lake", "catalog", "s3", "spark")
+_S3_KEYS = ("access_key", "secret_key", "session_token")
+_S3 = ("endpoint", "region", "path_style", *_S3_KEYS)
 _SPARK = ("memory", "cores", "ui", "ml", "conf")
-KEYS = (*_TOP, *_PROFILE, *_SPARK)
-
-_MEMORY = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
-_VARIABLE = re.compile(r"\$(\$?)\{([^}]*)\}")
+KEYS = (*_TOP, *_HOOK, *_PROFILE, *_S3, *_SPARK)
 
 # Settings that only a launcher reads. The JVM is already running when Spark sees its conf, so they would
 # be ignored without a word.
@@ -52,7 +49,38 @@ class SparkSettings:
     cores: int | None = None
     ui: bool = False
     ml: bool = False
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
+
+
+@dataclass(frozen=True)
+class S3Settings:
+    """How S3, or a server that speaks its language, is reached. Spark, PyIceberg, DuckDB and mere itself all take it
+    from here, so that no two of them can disagree. It prints without the keys."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    endpoint: str | None = None  # None: AWS itself
+    region: str = "us-east-1"
+    path_style: bool | None = None  # None: what fits the endpoint
+
+    @property
+    def uses_path_style(self) -> bool:
+        """Whether the bucket stands in the path and not in the host's name, which few servers but AWS's resolve."""
+        return self.endpoint is not None if self.path_style is None else self.path_style
+
+    @classmethod
+    def from_environment(cls) -> S3Settings:
+        """By the variables that AWS's own tools read."""
+        return _s3(None)
+
+
+@dataclass(frozen=True)
+class Hook:
+    """Whom to tell that a run ended: a command gets the run as JSON on its standard input, a web address by POST."""
+
+    command: str | None = None
+    post: str | None = field(default=None, repr=False)  # it may hold a token
 
 
 @dataclass(frozen=True)
@@ -62,9 +90,14 @@ class Project:
     name: str
     path: Path
     profile: str
-    lake: Path
-    catalog: str | None  # the URL of a Postgres database; None: a SQLite file in the lake's folder
+    lake: str  # a folder, or s3://bucket/prefix
+    # The URL of a Postgres database, password and all; None: a SQLite file in the lake's folder.
+    catalog: str | None = field(repr=False)
+    s3: S3Settings | None  # of a lake on S3
     spark: SparkSettings
+    vars: Mapping[str, object] = field(default_factory=dict)  # what `{{ var('name') }}` is in a model
+    on_success: Hook | None = None
+    on_failure: Hook | None = None
 
 
 def mere_home() -> Path:
@@ -105,8 +138,7 @@ def load(path: Path, profile: str | None = None) -> Project:
     """Read mere.yaml. The profile is the argument, else MERE_PROFILE, else `local`."""
     path = path.absolute()
     chosen = profile or os.environ.get("MERE_PROFILE") or DEFAULT_PROFILE
-    root = _Entry(path, "", _parse(path))
-    top = root.keys(*_TOP)
+    top = read(path).keys(*_TOP)
     if "name" not in top:
         raise ConfigError(f"{path}:1: the key `name` is missing", remedy="Add a line such as `name: shop`.")
     profiles = top["profiles"].entries() if "profiles" in top else {}
@@ -117,29 +149,131 @@ def load(path: Path, profile: str | None = None) -> Project:
     if chosen not in profiles and chosen != DEFAULT_PROFILE:
         raise ConfigError(
             f"{path}: there is no profile `{chosen}`",
-            remedy=_nearest(chosen, [*profiles, DEFAULT_PROFILE], "profiles"),
+            remedy=nearest(chosen, [*profiles, DEFAULT_PROFILE], "profiles"),
         )
     settings = profiles[chosen].entries() if chosen in profiles else {}
     lake = settings["lake"].text() if "lake" in settings else "lake"
+    on_s3 = is_s3(lake)
+    if on_s3 and "catalog" not in settings:
+        raise settings["lake"].error(
+            "a lake on S3 needs a `catalog`: its refs and commits are kept in a Postgres database",
+            "Add a line such as `catalog: postgresql://host/database`.",
+        )
+    if not on_s3 and "s3" in settings:
+        raise settings["s3"].error("`s3` has no effect: the lake is a folder", "Write `lake: s3://bucket/prefix`.")
     return Project(
         name=top["name"].text(),
         path=path,
         profile=chosen,
-        lake=path.parent / Path(lake).expanduser(),
+        lake=lake if on_s3 else str(path.parent / Path(lake).expanduser()),
         catalog=settings["catalog"].postgres_url() if "catalog" in settings else None,
+        s3=_s3(settings.get("s3")) if on_s3 else None,
         spark=_spark(settings.get("spark")),
+        vars=_variables(top),
+        on_success=_hook(top.get("on_success")),
+        on_failure=_hook(top.get("on_failure")),
     )
 
 
-def _check_profile(entry: _Entry) -> None:
+def _hook(entry: Entry | None) -> Hook | None:
+    if entry is None:
+        return None
+    given = entry.keys(*_HOOK)
+    if not given:
+        raise entry.error(f"`{entry.key}` says nothing", "Write `command:` or `post:` below it.")
+    return Hook(**{key: value.text() for key, value in given.items()})
+
+
+def variables(path: Path) -> Mapping[str, object]:
+    """The `vars:` of a mere.yaml, which no profile and no environment variable changes."""
+    return _variables(read(path).keys(*_TOP))
+
+
+def _variables(top: Mapping[str, Entry]) -> Mapping[str, object]:
+    found = {}
+    for name, entry in top["vars"].entries().items() if "vars" in top else ():
+        found[name] = value = entry.value()
+        for each in value if isinstance(value, list) else [value]:
+            if not isinstance(each, str | int | float | date):  # a bool is an int
+                raise entry.error(f"`{entry.key}` must be a text, a number, a date, true or false, or a list of them")
+    return found
+
+
+def is_s3(location: str) -> bool:
+    """Hadoop's names for the scheme, s3a and s3n, are in metadata that it has written."""
+    return location.startswith(("s3://", "s3a://", "s3n://"))
+
+
+def _check_profile(entry: Entry) -> None:
     keys = entry.keys(*_PROFILE)
+    if "s3" in keys:
+        _check_s3(keys["s3"])
     if "spark" in keys:
         spark = keys["spark"].keys(*_SPARK)
         if "conf" in spark:
             _check_conf(spark["conf"])
 
 
-def _check_conf(entry: _Entry) -> None:
+def _check_s3(entry: Entry) -> None:
+    given = entry.keys(*_S3)
+    for name in _S3_KEYS:
+        variable = VARIABLE.fullmatch(str(getattr(given[name].node, "value", ""))) if name in given else None
+        if name in given and (variable is None or variable[1]):
+            raise given[name].error(f"`{given[name].key}` holds a secret", "Write ${NAME} for it.")
+    if ("access_key" in given) != ("secret_key" in given):
+        raise entry.error("`access_key` and `secret_key` belong together", "Give both, or neither.")
+    if "session_token" in given and "access_key" not in given:
+        raise entry.error("`session_token` belongs to an `access_key`", "Give both, or neither.")
+
+
+def _s3(entry: Entry | None) -> S3Settings:
+    """What mere.yaml leaves open is taken from the environment; keys are taken whole from one or the other."""
+    given = entry.entries() if entry else {}
+    if "access_key" in given:
+        keys = [given[name].text() if name in given else None for name in _S3_KEYS]
+    else:
+        keys = [_environment(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
+    access_key, secret_key, session_token = keys
+    if access_key is None or secret_key is None:
+        raise ConfigError(
+            "There are no keys for S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set.",
+            remedy="Set them, or name other variables in mere.yaml: s3: {access_key: ${NAME}, secret_key: ${NAME}}."
+            ' For a profile, SSO or a role of AWS: eval "$(aws configure export-credentials --format env)"',
+        )
+    endpoint = _endpoint(given.get("endpoint"))
+    region = given["region"].text() if "region" in given else _environment("AWS_REGION", "AWS_DEFAULT_REGION")
+    return S3Settings(
+        access_key,
+        secret_key,
+        session_token,
+        endpoint,
+        region or S3Settings.region,
+        given["path_style"].flag() if "path_style" in given else None,
+    )
+
+
+def _endpoint(entry: Entry | None) -> str | None:
+    name = next((name for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") if os.environ.get(name)), "")
+    endpoint = entry.text() if entry else os.environ.get(name)
+    if endpoint is None:
+        return None
+    parts = urlsplit(endpoint)
+    extra = parts.username or parts.path.strip("/") or parts.query
+    if parts.scheme not in ("http", "https") or not parts.hostname or extra:
+        message, remedy = "is not the address of an S3 server", "Write https://host or http://host:port."
+        raise (
+            entry.error(f"`{entry.key}` {message}", remedy)
+            if entry
+            else ConfigError(f"{name} {message}", remedy=remedy)
+        )
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _environment(*names: str) -> str | None:
+    return next((value for name in names if (value := os.environ.get(name))), None)
+
+
+def _check_conf(entry: Entry) -> None:
     for key, value in entry.entries().items():
         if key in _LAUNCHER_CONFS:
             raise value.error(f"`{key}` has no effect here", _LAUNCHER_CONFS[key])
@@ -147,7 +281,7 @@ def _check_conf(entry: _Entry) -> None:
             raise value.error(f"`{key}` is not a Spark setting", "Their names begin with `spark.`.")
 
 
-def _spark(entry: _Entry | None) -> SparkSettings:
+def _spark(entry: Entry | None) -> SparkSettings:
     if entry is None:
         return SparkSettings()
     given = entry.entries()
@@ -160,131 +294,3 @@ def _spark(entry: _Entry | None) -> SparkSettings:
         ml=given["ml"].flag() if "ml" in given else default.ml,
         conf={key: value.text() for key, value in conf.items()},
     )
-
-
-def _parse(path: Path) -> yaml.Node | None:
-    import yaml  # here, because `import mere` must stay fast
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise ConfigError(f"{path}: is not UTF-8 text") from exc
-    except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
-        # PyYAML would add the line itself and quote words from it, and both may be a secret.
-        problem = re.sub(r"'[^']{2,}'", "…", exc.problem or exc.context or "not YAML")
-        raise ConfigError(f"{path}:{line}: not valid YAML: {problem}") from None
-    except yaml.YAMLError:
-        raise ConfigError(f"{path}: not valid YAML") from None
-    return root
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """A place in the file: knows its line and dotted key, so that every error can name them."""
-
-    file: Path
-    key: str
-    node: yaml.Node | None
-
-    def error(self, message: str, remedy: str | None = None) -> ConfigError:
-        line = self.node.start_mark.line + 1 if self.node is not None else 1
-        return ConfigError(f"{self.file}:{line}: {message}", remedy=remedy)
-
-    def entries(self) -> dict[str, _Entry]:
-        import yaml
-
-        if self.node is None or self._is_null():
-            return {}
-        if not isinstance(self.node, yaml.MappingNode):
-            raise self.error(f"{self._name()} must be a map of keys and values")
-        found: dict[str, _Entry] = {}
-        for key_node, value_node in self.node.value:
-            here = _Entry(self.file, self.key, key_node)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise here.error(f"a key in {self._name()} must be plain text")
-            key = str(key_node.value)
-            if key in found:
-                raise here.error(f"the key `{key}` appears twice in {self._name()}")
-            found[key] = _Entry(self.file, f"{self.key}.{key}" if self.key else key, value_node)
-        return found
-
-    def keys(self, *valid: str) -> dict[str, _Entry]:
-        """The entries, none of which may have a name outside `valid`."""
-        found = self.entries()
-        for key, value in found.items():
-            if key not in valid:
-                raise value.error(f"unknown key `{key}` in {self._name()}", _nearest(key, valid, "keys"))
-        return found
-
-    def text(self) -> str:
-        value = self._expanded()
-        if not value.strip():
-            raise self.error(f"`{self.key}` is empty")
-        return value
-
-    def postgres_url(self) -> str:
-        value = self._expanded()
-        parts = urlsplit(value)
-        if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
-            raise self.error(
-                f"`{self.key}` must be the URL of a Postgres database", "Write postgresql://host/database."
-            )
-        if parts.password and not _VARIABLE.search(str(getattr(self.node, "value", ""))):
-            raise self.error(
-                f"`{self.key}` holds a password", "Write ${NAME} for it, or leave it to PGPASSWORD or ~/.pgpass."
-            )
-        return value
-
-    def memory(self) -> str:
-        value = self._expanded()
-        if not _MEMORY.fullmatch(value):
-            raise self.error(f"`{self.key}` must be an amount of memory", "Write for example `2g` or `800m`.")
-        return value.lower()
-
-    def count(self) -> int:
-        value = self._expanded()
-        if not value.isdecimal() or int(value) < 1:
-            raise self.error(f"`{self.key}` must be a whole number of at least 1")
-        return int(value)
-
-    def flag(self) -> bool:
-        value = self._expanded().lower()
-        if value not in ("true", "false"):
-            raise self.error(f"`{self.key}` must be `true` or `false`")
-        return value == "true"
-
-    def _expanded(self) -> str:
-        import yaml
-
-        if not isinstance(self.node, yaml.ScalarNode):
-            raise self.error(f"`{self.key}` must be a single value")
-
-        def value(match: re.Match[str]) -> str:
-            escaped, name = match.groups()
-            if escaped:
-                return "${" + name + "}"
-            if name not in os.environ:
-                raise self.error(
-                    f"`{self.key}` needs the environment variable `{name}`, which is not set",
-                    f"Set it: export {name}=…",
-                )
-            return os.environ[name]
-
-        return _VARIABLE.sub(value, str(self.node.value))
-
-    def _is_null(self) -> bool:
-        return self.node is not None and str(self.node.tag) == "tag:yaml.org,2002:null"
-
-    def _name(self) -> str:
-        return f"`{self.key}`" if self.key else FILE_NAME
-
-
-def _nearest(word: str, valid: Iterable[str], kind: str) -> str:
-    names = sorted(set(valid))
-    close = difflib.get_close_matches(word, names, n=1)
-    guess = f"Did you mean `{close[0]}`? " if close else ""
-    return f"{guess}Valid {kind}: {', '.join(names)}."

@@ -3,7 +3,8 @@
 MereError
 ├── UsageError              the request itself is wrong (the CLI exits with 2)
 │   └── InvalidName         a ref or table name breaks the rule
-├── ConfigError             mere.yaml or the environment
+├── ConfigError             mere.yaml, the environment, or one place in a project's file
+│   └── ProjectError        all that is wrong in a project's files
 ├── LakeError
 │   ├── LakeNotFound        no lake there
 │   ├── LakeUnreadable      corrupt, locked, full or read-only
@@ -14,6 +15,8 @@ MereError
 │   ├── ReadOnlyRef         a write to a tag or an alias
 │   ├── TableNotFound
 │   ├── MetadataMissing     a pointer leads to a file that is not there
+│   ├── StorageDenied       S3 refuses the keys, or they may not do this
+│   ├── StorageUnreachable  S3 does not answer, or only with failures, however often it is asked
 │   ├── Unguarded           a table or view that must not be published as it is
 │   ├── LakeConflict        the target moved meanwhile
 │   └── LeaseHeld           another run is writing these tables
@@ -21,14 +24,16 @@ MereError
 │   ├── JavaUnfit           no Java, or not one that Spark runs on
 │   ├── JarsUnavailable     a jar cannot be fetched or is not the pinned one
 │   └── SparkFailed         Spark refused or failed a query
-└── QueryError              `mere sql` could not run a query
+├── QueryError              `mere sql` could not run a query
+├── PlanError               what was asked for cannot be planned
+└── RunFailed               a run ended without publishing
 
 A message says what happened and what was left untouched; `remedy` says what to type next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -55,7 +60,35 @@ class InvalidName(UsageError):
 
 
 class ConfigError(MereError):
-    pass
+    """`problem` is the message without the place, which is `file`, `line` and `column` where they are known."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        place = ":".join(str(part) for part in (file, line, column) if part is not None)
+        super().__init__(f"{place}: {message}" if place else message, remedy=remedy)
+        self.problem = message
+        self.file = file
+        self.line = line
+        self.column = column
+
+
+class ProjectError(ConfigError):
+    """Holds every problem, in the order of files and lines."""
+
+    def __init__(self, problems: Iterable[ConfigError]) -> None:
+        places = {(each.file or "", each.line or 0, each.column or 0, each.problem): each for each in problems}
+        self.problems = tuple(places[place] for place in sorted(places))
+        one = len(self.problems) == 1
+        lines = [f"{len(self.problems)} problem{'' if one else 's'} in the project"]
+        lines += [f"  {str(problem).replace(chr(10), chr(10) + '    ')}" for problem in self.problems]
+        super().__init__("\n".join(lines))
 
 
 class LakeError(MereError):
@@ -98,6 +131,14 @@ class MetadataMissing(LakeError):
     pass
 
 
+class StorageDenied(LakeError):
+    pass
+
+
+class StorageUnreachable(LakeError):
+    pass
+
+
 class Unguarded(LakeError):
     pass
 
@@ -131,4 +172,12 @@ class SparkFailed(EngineError):
 
 
 class QueryError(MereError):
+    pass
+
+
+class PlanError(MereError):
+    pass
+
+
+class RunFailed(MereError):
     pass

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from mere.errors import InvalidName
 
+MAIN = "main"
 RUN_PREFIX = "run_"
 ALIAS_PREFIX = "at_"
 

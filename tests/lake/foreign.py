@@ -21,7 +21,10 @@ class Foreign:
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
-        self.database = lake.root / "catalog.db"
+
+    @property
+    def database(self) -> Path:
+        return self.lake.root / "catalog.db"
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         with contextlib.closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
@@ -43,11 +46,11 @@ class Foreign:
     def append(self, ref: str, table: str, rows: int = 1, **properties: str) -> str:
         """Append rows to a table, which is made if it is not there. Returns the new pointer."""
         old = self.pointer(ref, table)
-        metadata = json.loads(Path(old).read_text()) if old else _empty()
+        metadata = json.loads(self.lake.storage.read(old)) if old else _empty()
         metadata["properties"] |= properties
         _add_snapshot(metadata, rows)
-        new = str(Path(self.lake.warehouse, f"{len(metadata['snapshots']):05d}-{uuid.uuid4()}.metadata.json"))
-        Path(new).write_text(json.dumps(metadata))
+        new = f"{self.lake.warehouse}/{len(metadata['snapshots']):05d}-{uuid.uuid4()}.metadata.json"
+        self.lake.storage.write_new(new, json.dumps(metadata).encode())
         self.put(ref, table, old, new)
         return new
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ import pytest
 
 from mere.lake.commits import CommitKind
 from mere.lake.lake import Lake
-from tests.services.postgres import Postgres
+from tests.lake.places import LOCAL, S3, Place, place
 
 HERE = Path(__file__).parents[2]
 PAIR = ("a.left", "a.right")
@@ -85,14 +84,14 @@ print(json.dumps({"apart": apart, "seen": sorted(seen)}), flush=True)
 """
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def catalog(request: pytest.FixtureRequest, postgres_server: Postgres) -> str | None:
-    return postgres_server.new_database(f"lake_{secrets.token_hex(6)}") if request.param == "postgres" else None
+@pytest.fixture(params=[LOCAL, S3])
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place(request.param, tmp_path, request)
 
 
 @pytest.fixture
-def lake(tmp_path: Path, catalog: str | None) -> Iterator[Lake]:
-    with Lake.create(tmp_path / "lake", catalog=catalog) as lake:
+def lake(at: Place) -> Iterator[Lake]:
+    with at.create() as lake:
         tables = lake.pyiceberg("main")
         tables.create_namespace("a")
         for table in PAIR:
@@ -100,10 +99,11 @@ def lake(tmp_path: Path, catalog: str | None) -> Iterator[Lake]:
         yield lake
 
 
-def start(script: str, *arguments: str) -> subprocess.Popen[str]:
+def start(at: Place, script: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
+        [sys.executable, "-c", script, at.path, at.catalog or "", *arguments],
         cwd=HERE,
+        env=at.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -116,10 +116,9 @@ def result(process: subprocess.Popen[str]) -> Any:
     return json.loads(out.splitlines()[-1])
 
 
-def publish_at_once(lake: Lake, catalog: str | None, writers: dict[str, str], turns: int) -> None:
-    where = (str(lake.root), catalog or "")
-    reader = start(READER, *where)
-    processes = {name: start(WRITER, *where, name, engine, str(turns)) for name, engine in writers.items()}
+def publish_at_once(lake: Lake, at: Place, writers: dict[str, str], turns: int) -> None:
+    reader = start(at, READER)
+    processes = {name: start(at, WRITER, name, engine, str(turns)) for name, engine in writers.items()}
     for process in (reader, *processes.values()):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -150,11 +149,11 @@ def publish_at_once(lake: Lake, catalog: str | None, writers: dict[str, str], tu
 
 
 @pytest.mark.service
-def test_no_update_is_lost_and_no_reader_sees_half_of_a_publish(lake: Lake, catalog: str | None) -> None:
-    publish_at_once(lake, catalog, {"ann": "pyiceberg", "bob": "pyiceberg", "eve": "spark"}, turns=4)
+def test_no_update_is_lost_and_no_reader_sees_half_of_a_publish(lake: Lake, at: Place) -> None:
+    publish_at_once(lake, at, {"ann": "pyiceberg", "bob": "pyiceberg", "eve": "spark"}, turns=4)
 
 
 @pytest.mark.long
-def test_many_writers_for_a_long_time(lake: Lake, catalog: str | None) -> None:
+def test_many_writers_for_a_long_time(lake: Lake, at: Place) -> None:
     writers = {"ann": "pyiceberg", "bob": "pyiceberg", "cyd": "pyiceberg", "eve": "spark", "fay": "spark"}
-    publish_at_once(lake, catalog, writers, turns=15)
+    publish_at_once(lake, at, writers, turns=15)

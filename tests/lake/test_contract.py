@@ -1,11 +1,10 @@
-"""What every adapter of the lake's port must do. A new adapter adds its name and its own foreign engine to ADAPTERS."""
+"""What every adapter of the lake's ports must do, of the store and of the storage. A new one is one more place."""
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,53 +27,31 @@ from mere.lake.leases import hold
 from mere.lake.postgres import PostgresStore
 from mere.lake.refs import RefKind
 from mere.names import TableName
-from tests.lake.foreign import Foreign, ForeignOnPostgres
-from tests.services.postgres import Postgres
-
-Adapter = Callable[[Path, pytest.FixtureRequest], tuple[Lake, Foreign]]
-ADAPTERS: dict[str, Adapter] = {}
-
-
-def adapter(make: Adapter) -> Adapter:
-    ADAPTERS[make.__name__] = make
-    return make
-
-
-@adapter
-def sqlite(folder: Path, _: pytest.FixtureRequest) -> tuple[Lake, Foreign]:
-    lake = Lake.create(folder / "lake")
-    return lake, Foreign(lake)
-
-
-@adapter
-def postgres(folder: Path, request: pytest.FixtureRequest) -> tuple[Lake, Foreign]:
-    server: Postgres = request.getfixturevalue("postgres_server")
-    url = server.new_database(f"lake_{secrets.token_hex(6)}")
-    lake = Lake.create(folder / "lake", catalog=url)
-    return lake, ForeignOnPostgres(lake, url)
+from tests.lake.foreign import Foreign
+from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 
 
 def another(lake: Lake) -> Lake:
     """The same lake, as another process would open it."""
     store = lake.store
-    return Lake.open(lake.root, catalog=store.url if isinstance(store, PostgresStore) else None)
+    catalog = store.address.url if isinstance(store, PostgresStore) else None
+    return Lake.open(lake.location, catalog=catalog, s3=lake.storage.s3)
 
 
-@pytest.fixture(params=list(ADAPTERS))
-def adapted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Lake, Foreign]]:
-    lake, foreign = ADAPTERS[request.param](tmp_path, request)
-    yield lake, foreign
-    lake.close()
-
-
-@pytest.fixture
-def lake(adapted: tuple[Lake, Foreign]) -> Lake:
-    return adapted[0]
+@pytest.fixture(params=[LOCAL, POSTGRES, S3])
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place(request.param, tmp_path, request)
 
 
 @pytest.fixture
-def engine(adapted: tuple[Lake, Foreign]) -> Foreign:
-    return adapted[1]
+def lake(at: Place) -> Iterator[Lake]:
+    with at.create() as lake:
+        yield lake
+
+
+@pytest.fixture
+def engine(at: Place, lake: Lake) -> Foreign:
+    return at.engine(lake)
 
 
 def names(lake: Lake, ref: str = "main") -> list[str]:
@@ -324,11 +301,11 @@ def test_nothing_to_publish_is_a_no_op(lake: Lake, engine: Foreign) -> None:
 def test_a_dry_run_says_everything_and_changes_nothing(lake: Lake, engine: Foreign) -> None:
     lake.branch("dev")
     engine.append("dev", "a.t", 3, **{"gc.enabled": "true"})
-    files = sorted(Path(lake.warehouse).rglob("*"))
+    files = sorted(file.location for file in lake.storage.files(lake.warehouse))
     result = lake.publish("dev", dry_run=True)
     assert [(str(c.key), c.stats) for c in result.changes] == [("a.t", Stats(rows_added=3, files_added=1))]
     assert (names(lake), result.commit) == ([], None)
-    assert sorted(Path(lake.warehouse).rglob("*")) == files
+    assert sorted(file.location for file in lake.storage.files(lake.warehouse)) == files
     engine.append("main", "a.t", 1)
     (conflict,) = lake.publish("dev", dry_run=True).conflicts
     assert str(conflict.key) == "a.t"
@@ -605,7 +582,9 @@ def test_log_can_be_of_one_table(lake: Lake, engine: Foreign) -> None:
 def test_a_table_whose_metadata_is_broken_can_still_be_dropped_and_reverted(lake: Lake, engine: Foreign) -> None:
     engine.append("main", "a.t", 1)
     engine.append("main", "a.ok", 1)
-    Path(engine.append("main", "a.t", 1)).write_text("null")
+    broken = engine.append("main", "a.t", 1)
+    lake.storage.delete(broken)
+    lake.storage.write_new(broken, b"null")
     assert next(lake.log()).kind is CommitKind.WRITE
     lake.branch("dev")
     lake.drop("a.t", on="dev")
@@ -677,14 +656,23 @@ def test_a_second_run_waits_for_the_first(lake: Lake) -> None:
     assert order == ["first", "second"]
 
 
-def test_a_holder_learns_that_its_lease_was_lost(lake: Lake) -> None:
-    table = TableName("a", "t")
-    with hold(lake.store, "main", [table], "run_1", ttl=timedelta(milliseconds=90)) as held:
+def test_a_holder_learns_at_once_that_a_lease_was_lost(lake: Lake) -> None:
+    t, u = TableName("a", "t"), TableName("a", "u")
+    with hold(lake.store, "main", [t, u], "run_1") as held:
         held.check()
-        lake.store.release("main", [table], "run_1")
-        time.sleep(0.2)
-        with pytest.raises(LeaseHeld, match="has lost its lease"):
+        lake.store.release("main", [u], "run_1")
+        with hold(another(lake).store, "main", [u], "run_2"), pytest.raises(LeaseHeld, match="has lost its lease"):
             held.check()
+
+
+def test_a_lease_is_renewed_while_it_is_held(lake: Lake) -> None:
+    with hold(lake.store, "main", [TableName("a", "t")], "run_1", ttl=timedelta(seconds=3)) as held:
+        first = lake.store.leases()
+        deadline = time.monotonic() + 20
+        while lake.store.leases() == first:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        held.check()
 
 
 def test_leases_of_one_holder_end_one_by_one(lake: Lake) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import signal
 import subprocess
 import sys
@@ -14,8 +13,7 @@ import pytest
 from mere.lake import faults
 from mere.lake.commits import Entries
 from mere.lake.lake import Lake
-from tests.lake.foreign import Foreign, ForeignOnPostgres
-from tests.services.postgres import Postgres
+from tests.lake.places import LOCAL, S3, Place, place
 
 
 class Crash(BaseException):
@@ -29,6 +27,7 @@ VERBS: dict[str, Verb] = {
     "revert": lambda lake: lake.revert("main"),
     "drop": lambda lake: lake.drop("a.t", "a.u"),
     "fork": lambda lake: lake.branch("new"),
+    "rebase": lambda lake: lake.rebase("behind"),
 }
 _COMMIT = ["commit.begun", "commit.checked", "commit.moved", "commit.recorded", "commit.followed", "commit.durable"]
 POINTS = {
@@ -37,6 +36,7 @@ POINTS = {
     "revert": _COMMIT,
     "drop": _COMMIT,
     "fork": ["fork.filled"],
+    "rebase": ["rebase.prepared", "rebase.begun", "rebase.followed", "rebase.recorded", "rebase.durable"],
 }
 STEPS = [(verb, point) for verb, points in POINTS.items() for point in points]
 
@@ -47,20 +47,19 @@ def no_hook_is_left() -> Iterator[None]:
     faults.hook = None
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def catalog(request: pytest.FixtureRequest, postgres_server: Postgres) -> str | None:
-    return postgres_server.new_database(f"lake_{secrets.token_hex(6)}") if request.param == "postgres" else None
+@pytest.fixture(params=[LOCAL, S3])
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place(request.param, tmp_path, request)
 
 
-def engine_on(lake: Lake, catalog: str | None) -> Foreign:
-    return ForeignOnPostgres(lake, catalog) if catalog else Foreign(lake)
-
-
-def prepared(folder: Path, catalog: str | None) -> Lake:
-    """Main with two tables in one commit, and a branch and a run that each changed both and added one."""
-    lake = Lake.create(folder, catalog=catalog)
-    engine = engine_on(lake, catalog)
+def prepared(at: Place) -> Lake:
+    """Main with two tables in one commit, a branch and a run that each changed both and added one, and a branch from
+    before that commit."""
+    lake = at.create()
+    engine = at.engine(lake)
     lake.branch("first")
+    lake.branch("behind")
+    engine.append("behind", "a.own", 1)
     for table in ("a.t", "a.u"):
         engine.append("first", table, 1)
     lake.publish("first")
@@ -75,8 +74,8 @@ def everything(lake: Lake) -> dict[str, tuple[str, Entries]]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_points_of_failure_are_all_known(verb: str, tmp_path: Path, catalog: str | None) -> None:
-    lake = prepared(tmp_path / "lake", catalog)
+def test_the_points_of_failure_are_all_known(verb: str, at: Place) -> None:
+    lake = prepared(at)
     reached: list[str] = []
     faults.hook = reached.append
     VERBS[verb](lake)
@@ -84,8 +83,8 @@ def test_the_points_of_failure_are_all_known(verb: str, tmp_path: Path, catalog:
 
 
 @pytest.mark.parametrize(("verb", "point"), STEPS)
-def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, tmp_path: Path, catalog: str | None) -> None:
-    lake = prepared(tmp_path / "lake", catalog)
+def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, at: Place) -> None:
+    lake = prepared(at)
     before = everything(lake)
 
     def fail(name: str) -> None:
@@ -96,17 +95,15 @@ def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, tmp_pa
     with pytest.raises(Crash):
         VERBS[verb](lake)
     faults.hook = None
-    assert_before_or_after(lake, catalog, verb, before, done=point == "commit.durable")
+    assert_before_or_after(lake, at, verb, before, done=point.endswith(".durable"))
 
 
 @pytest.mark.parametrize(
     ("verb", "point"),
     [("publish", "commit.moved"), ("publish", "commit.durable"), ("publish of a run", "commit.followed")],
 )
-def test_a_killed_process_leaves_the_lake_before_or_after(
-    verb: str, point: str, tmp_path: Path, catalog: str | None
-) -> None:
-    lake = prepared(tmp_path / "lake", catalog)
+def test_a_killed_process_leaves_the_lake_before_or_after(verb: str, point: str, at: Place) -> None:
+    lake = prepared(at)
     before = everything(lake)
     script = f"""
 import os, signal
@@ -114,19 +111,21 @@ from mere.lake import faults
 from mere.lake.lake import Lake
 faults.hook = lambda name: name == {point!r} and os.kill(os.getpid(), signal.SIGKILL)
 from tests.lake.test_crash import VERBS
-VERBS[{verb!r}](Lake.open({str(lake.root)!r}, catalog={catalog!r}))
+VERBS[{verb!r}](Lake.open({at.path!r}, catalog={at.catalog!r}))
 """
-    killed = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", script], cwd=Path(__file__).parents[2], env=at.environment, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
-    assert_before_or_after(lake, catalog, verb, before, done=point == "commit.durable")
+    assert_before_or_after(lake, at, verb, before, done=point.endswith(".durable"))
 
 
 def assert_before_or_after(
-    lake: Lake, catalog: str | None, verb: str, before: dict[str, tuple[str, Entries]], *, done: bool
+    lake: Lake, at: Place, verb: str, before: dict[str, tuple[str, Entries]], *, done: bool
 ) -> None:
     """Whole, by every reader's view; and the next command works."""
     lake.close()
-    reopened = Lake.open(lake.root, catalog=catalog)
+    reopened = at.open()
     state = everything(reopened)
     assert (state != before) is done
     for commit, entries in state.values():
@@ -134,6 +133,6 @@ def assert_before_or_after(
     if not done:
         VERBS[verb](reopened)
         assert everything(reopened) != before
-    engine_on(reopened, catalog).append("main", "a.later")
+    at.engine(reopened).append("main", "a.later")
     assert next(reopened.log()).message == "append a.later"
     reopened.close()

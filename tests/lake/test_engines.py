@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,7 @@ from mere.engine.translate import explain
 from mere.errors import MereError, Unguarded
 from mere.lake.commits import CommitKind, Stats
 from mere.lake.lake import Lake
-from tests.services.postgres import Postgres
+from tests.lake.places import LOCAL, S3, place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +25,10 @@ Open = Callable[..., Session]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path, postgres_server: Postgres) -> Iterator[Lake]:
+@pytest.fixture(params=[LOCAL, S3])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     """`a.t` with two snapshots on main, then `dev` and the tag `v1`."""
-    url = postgres_server.new_database(f"lake_{secrets.token_hex(6)}") if request.param == "postgres" else None
-    with Lake.create(tmp_path / "lake", catalog=url) as lake:
+    with place(request.param, tmp_path, request).create() as lake:
         catalog = lake.pyiceberg("main")
         catalog.create_namespace("a")
         table = catalog.create_table("a.t", ROWS.schema)
@@ -45,7 +43,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, postgres_server: Postgr
 
 
 def files(lake: Lake) -> list[str]:
-    return sorted(str(path) for path in Path(lake.warehouse).rglob("*") if path.is_file())
+    return sorted(file.location for file in lake.storage.files(lake.warehouse))
 
 
 def refusal(spark: SparkSession, sql: str) -> str:

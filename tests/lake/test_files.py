@@ -11,7 +11,7 @@ import pytest
 
 from mere.errors import LakeUnreadable, MereError, MetadataMissing
 from mere.lake import avro
-from mere.lake.files import Reach, reached
+from mere.lake.files import Reach
 from mere.lake.lake import Lake
 from mere.lake.storage import LocalStorage, split_scheme
 from tests.lake.iceberg import BY_NAME_AND_DAY, append, create, delete, files, overwrite, read
@@ -38,6 +38,12 @@ def edited(location: str, **changes: Any) -> str:
     path = Path(location).with_name("00009-edited.metadata.json")
     path.write_text(json.dumps({**metadata_of(location), **changes}))
     return str(path)
+
+
+def reached(pointer: str, storage: LocalStorage) -> set[str]:
+    reach = Reach(storage)
+    reach.add(pointer)
+    return set(reach)
 
 
 def older_metadata(location: str) -> set[str]:

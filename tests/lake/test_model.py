@@ -108,14 +108,8 @@ class LakeAgainstModel(RuleBasedStateMachine):
     def publish(self, data: st.DataObject) -> None:
         source = data.draw(st.sampled_from(sorted(self.heads)))
         target = data.draw(st.sampled_from([name for name in sorted(self.heads) if name != source]))
-        ours, theirs = self.heads[source].line(), self.heads[target].line()
-        base = next(node for node in ours if any(node is other for other in theirs))
-        seen = ours[: next(i for i, node in enumerate(ours) if node is base) + 1]
+        todo, clash, _ = self.merged(source, target)
         mine, standing = self.heads[source].state, self.heads[target].state
-        changed = [table for table in TABLES if mine.get(table) != base.state.get(table)]
-        todo = [table for table in changed if standing.get(table) != mine.get(table)]
-        clash = [t for t in changed if standing.get(t) not in {node.state.get(t) for node in seen}]
-        clash += [t for t in changed if t not in clash and self.went_back(t, theirs, base, seen)]
         try:
             result = self.lake.publish(source, target)
         except LakeConflict as conflict:
@@ -127,6 +121,51 @@ class LakeAgainstModel(RuleBasedStateMachine):
             self.advance(target, {**standing, **{table: mine.get(table, "") for table in todo}})
             if self.parents.get(source) == target:
                 self.heads[source] = self.heads[target]
+
+    @precondition(lambda self: self.parents)
+    @rule(data=st.data())
+    def rebase(self, data: st.DataObject) -> None:
+        branch = data.draw(st.sampled_from(sorted(self.parents)))
+        parent = self.parents[branch]
+        if parent not in self.heads:
+            return
+        todo, clash, seen = self.merged(branch, parent)
+        result = self.lake.rebase(branch)
+        if seen[-1] is self.heads[parent]:
+            assert (result.commit, result.dropped) == (None, ())
+            return
+        clash += [table for table in todo if table not in clash and self.renamed_with(table, seen) & set(clash)]
+        kept = [table for table in todo if table not in clash]
+        assert sorted(str(conflict.key) for conflict in result.dropped) == sorted(clash)
+        assert sorted(str(change.key) for change in result.kept) == sorted(kept)
+        mine = self.heads[branch].state
+        self.heads[branch] = self.heads[parent]
+        if kept:
+            self.advance(branch, {**self.heads[parent].state, **{table: mine.get(table, "") for table in kept}})
+
+    def merged(self, source: str, target: str) -> tuple[list[str], list[str], list[Node]]:
+        """What is to be done on the target, what clashes there, and where the source has been since they parted."""
+        ours, theirs = self.heads[source].line(), self.heads[target].line()
+        base = next(node for node in ours if any(node is other for other in theirs))
+        seen = ours[: next(i for i, node in enumerate(ours) if node is base) + 1]
+        mine, standing = self.heads[source].state, self.heads[target].state
+        changed = [table for table in TABLES if mine.get(table) != base.state.get(table)]
+        todo = [table for table in changed if standing.get(table) != mine.get(table)]
+        clash = [t for t in changed if standing.get(t) not in {node.state.get(t) for node in seen}]
+        clash += [t for t in changed if t not in clash and self.went_back(t, theirs, base, seen)]
+        return todo, clash, seen
+
+    @staticmethod
+    def renamed_with(table: str, seen: list[Node]) -> set[str]:
+        """All names that were renamed into each other, directly or not, with this one among them."""
+        group = {table}
+        for _ in TABLES:
+            for after, before in pairwise(seen):
+                for old in before.state.keys() - after.state.keys():
+                    for new in after.state.keys() - before.state.keys():
+                        if before.state[old] == after.state[new] and {old, new} & group:
+                            group |= {old, new}
+        return group
 
     @staticmethod
     def went_back(table: str, theirs: list[Node], base: Node, seen: list[Node]) -> bool:

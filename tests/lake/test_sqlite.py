@@ -264,3 +264,32 @@ except LakeUnreadable as error:
     assert done.returncode == 0, done.stderr
     assert "cannot be written" in done.stdout
     assert "No lake could be made" in done.stdout
+
+
+@needs_mounts
+def test_a_lake_of_an_older_mere_can_be_read_where_it_cannot_be_written(tmp_path: Path) -> None:
+    script = f"""
+import subprocess
+from mere.errors import LakeUnreadable
+from mere.lake import schema, sqlite
+from mere.lake.lake import Lake
+from mere.lake.places import MARKER
+from tests.lake.foreign import Foreign
+sqlite.MIGRATIONS = schema.MIGRATIONS[:1]
+lake = Lake.create({str(tmp_path)!r} + "/lake")
+Foreign(lake).append("main", "a.t", 3)
+lake.close()
+(lake.root / MARKER).unlink()
+sqlite.MIGRATIONS = schema.MIGRATIONS
+subprocess.run(["mount", "-o", "remount,ro", {str(tmp_path)!r}], check=True)
+lake = Lake.open(lake.root)
+assert lake.at().metadata("a.t").rows == 3
+assert len(list(lake.log())) > 1
+try:
+    lake.runs()
+except LakeUnreadable as error:
+    print(error.message)
+"""
+    done = on_a_small_disk(script, tmp_path, "size=2m")
+    assert done.returncode == 0, done.stderr
+    assert "made by an older mere, which kept no history of runs" in done.stdout

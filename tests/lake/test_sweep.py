@@ -19,6 +19,7 @@ from mere.lake.commits import CommitKind
 from mere.lake.files import Reach
 from mere.lake.lake import Lake
 from mere.lake.refs import RefKind
+from mere.lake.runs import Run, RunStatus, holder
 from mere.lake.storage import LocalStorage
 from mere.lake.sweep import Kept, sweep
 from mere.names import TableName
@@ -152,14 +153,6 @@ def test_pointers_that_appear_between_the_first_look_and_the_deleting_are_spared
     assert ids(lake) == [1, 2]
 
 
-def test_metadata_files_that_others_ask_for_are_kept(lake: Lake) -> None:
-    metadata = lake.at("main").pointer("a.t")
-    extra = str(Path(metadata).with_name("00009-extra.metadata.json"))
-    shutil.copy(metadata, extra)
-    assert sweep(lake, grace=ZERO, roots=lambda: [extra]).doomed == ()
-    assert len(sweep(lake, grace=ZERO).doomed) == 1
-
-
 def test_a_checksum_of_hadoop_lives_and_dies_with_its_file(lake: Lake) -> None:
     left = leave_files(lake, 3)
     for location in files(lake):
@@ -186,9 +179,9 @@ def test_folders_that_stay_empty_are_removed(lake: Lake) -> None:
 
 
 def test_the_branch_of_a_dead_run_is_deleted_but_not_one_that_has_a_lease_or_was_active(lake: Lake) -> None:
-    dead, leased, active = (lake.run_branch().name for _ in range(3))
+    dead, leased, active = (lake.run_branch(id=id_).name for id_ in ("d1", "d2", "d3"))
     append(lake, "a.t", 7, ref=dead)
-    with lake.lease([TableName("a", "t")], leased):
+    with lake.lease([TableName("a", "t")], holder("d2")):
         assert sweep(lake, now=later(days=6)).runs == ()
         swept = sweep(lake, now=later(days=8), keep_runs=timedelta(days=7, hours=23))
         assert {ref.name for ref in swept.runs} == {dead, active}
@@ -199,6 +192,18 @@ def test_the_branch_of_a_dead_run_is_deleted_but_not_one_that_has_a_lease_or_was
         sweep(lake, now=later(days=8), grace=ZERO)
     assert unreachable(lake) == set()
     assert ids(lake) == [1, 2]
+
+
+def test_a_run_whose_heart_beats_is_not_dead(lake: Lake) -> None:
+    """It may hold no lease, having nothing to build."""
+    beating, silent = (lake.run_branch(id=id_).name for id_ in ("b1", "b2"))
+    now = datetime.now(UTC)
+    for id_, beat in (("b1", now), ("b2", now - timedelta(hours=1))):
+        lake.store.save_run(Run(id_, "main", f"run_{id_}", RunStatus.RUNNING, "ann", now, beat))
+    assert {ref.name for ref in sweep(lake, now=later(days=8)).runs} == {silent}
+    ended = Run("b1", "main", beating, RunStatus.FAILED, "ann", now, now, now)
+    lake.store.save_run(ended)
+    assert {ref.name for ref in sweep(lake, now=later(days=8)).runs} == {beating}
 
 
 def test_nothing_dies_that_was_written_since_the_oldest_live_run_began(lake: Lake) -> None:
@@ -381,10 +386,11 @@ def reachable(lake: Lake, ref: str) -> set[str]:
 
 def test_a_file_that_cannot_be_deleted_is_named_and_the_next_sweep_goes_on(lake: Lake) -> None:
     class Guarded(LocalStorage):
-        def delete(self, location: str) -> None:
-            if location.endswith(".parquet"):
-                raise PermissionError(13, "Permission denied")
-            super().delete(location)
+        def delete(self, *locations: str) -> None:
+            for location in locations:
+                if location.endswith(".parquet"):
+                    raise LakeUnreadable(f"{location} cannot be deleted: Permission denied.")
+                super().delete(location)
 
     left = leave_files(lake, 3)
     sweep(lake, grace=ZERO)
@@ -403,7 +409,7 @@ class Crash(BaseException):
     """Not an Exception: no handler may mend it, as none can mend a kill."""
 
 
-STEPS = ["sweep.reached", "sweep.refs", "sweep.expired", "sweep.doomed", "sweep.file", "sweep.deleted"]
+STEPS = ["sweep.reached", "sweep.refs", "sweep.expired", "sweep.doomed", "sweep.batch", "sweep.deleted"]
 
 
 def crash_at(step: str) -> Callable[[str], None]:

@@ -1,4 +1,4 @@
-"""A TCP proxy that can cut a connection at a chosen moment, as a network does."""
+"""A TCP proxy that can cut a connection at a chosen moment, keep it waiting or answer itself, as a network does."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from tests.services.postgres import free_port
 
 class Proxy:
     """Forwards to a port. `cut(sent)` is asked for every piece the client sends: None lets it pass, "before" drops
-    the connection and the piece, "after" lets the piece through and drops the connection and the reply."""
+    the connection and the piece, "after" lets the piece through and drops the connection and the reply, "never" keeps
+    the client waiting. Bytes are an answer that is given in the server's place."""
 
     def __init__(self, port: int) -> None:
         self.port = free_port()
-        self.cut: Callable[[bytes], str | None] = lambda _: None
+        self.cut: Callable[[bytes], str | bytes | None] = lambda _: None
         self.cuts = 0
         self._to = port
+        self._closed = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        self._closed.set()
         self._listener.close()
 
     def _accept(self) -> None:
@@ -38,19 +41,27 @@ class Proxy:
         with contextlib.suppress(OSError):
             while piece := client.recv(65536):
                 when = self.cut(piece)
-                if when:
-                    self.cuts += 1
-                    # The reply must not overtake the cut.
-                    client.shutdown(socket.SHUT_RDWR)
-                if when != "before":
+                if when is None:
                     server.sendall(piece)
-                if when:
-                    time.sleep(0.3 if when == "after" else 0)  # the server does what it was told before it is cut off
-                    break
+                    continue
+                self.cuts += 1
+                self._cut(when, piece, client, server)
+                break
         for side in (client, server):
             with contextlib.suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
             side.close()
+
+    def _cut(self, when: str | bytes, piece: bytes, client: socket.socket, server: socket.socket) -> None:
+        if isinstance(when, bytes):
+            client.sendall(when)
+        elif when == "never":
+            self._closed.wait(30)
+        elif when == "after":
+            # The reply must not overtake the cut.
+            client.shutdown(socket.SHUT_RDWR)
+            server.sendall(piece)
+            time.sleep(0.3)  # the server does what it was told before it is cut off
 
     @staticmethod
     def _backward(server: socket.socket, client: socket.socket) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import click
 
@@ -19,7 +18,9 @@ from mere.cli.output import (
     say,
     size,
 )
+from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
+from mere.lake.storage import place
 from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep
 from mere.names import parse_age
 
@@ -86,18 +87,25 @@ def _print_sweep(swept: Sweep) -> None:
         say(f"{counted(count, 'file')} kept: {reason}")
 
 
-@click.command(epilog=example("mv shop /data/shop && mere relocate /data/shop/lake"))
+@click.command(
+    epilog=example(
+        "mv shop /data/shop && mere relocate /data/shop/lake",
+        "aws s3 sync s3://old/shop s3://new/shop  # then write the new place into mere.yaml, and",
+        "mere relocate",
+    )
+)
 @click.argument("path", required=False, metavar="[LAKE]")
 @json_option
 @click.pass_context
 def relocate(ctx: click.Context, path: str | None, as_json: bool) -> None:
-    """Mend the paths in a lake whose folder was moved or copied. Default: the lake of mere.yaml.
+    """Mend the paths in a lake whose files were moved or copied. Default: the lake of mere.yaml.
 
-    Data files are not touched. A copy becomes a lake of its own, independent of its original.
+    Data files are not touched. A copy of a folder with its catalog.db becomes a lake of its own, independent of its
+    original. A catalog in Postgres is one, however often the files are copied: from now on it points to the new place.
     """
     with progress("mending metadata", as_json) as advance:
-        address = Address(Path(path)) if path else lake_address(ctx)
-        done = Lake.relocate(address.path, catalog=address.catalog, progress=advance)
+        address = _address(ctx, path)
+        done = Lake.relocate(address.path, catalog=address.catalog, s3=address.s3, progress=advance)
     if as_json:
         print_json(vars(done) | {"moved": done.moved})
     elif done.moved:
@@ -109,3 +117,14 @@ def relocate(ctx: click.Context, path: str | None, as_json: bool) -> None:
             say(f"the original is still there, so this copy is a lake of its own now ({done.lake_id[:10]})")
     else:
         say(f"nothing to do: {done.root} is where it was made")
+
+
+def _address(ctx: click.Context, path: str | None) -> Address:
+    """The path alone does not tell where the catalog of the project's lake is."""
+    if path is None:
+        return lake_address(ctx)
+    try:
+        of_project = lake_address(ctx)
+    except LakeNotFound:
+        return Address(path)
+    return of_project if place(of_project.path) == place(path) else Address(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
@@ -29,7 +30,7 @@ from mere.errors import UsageError
 from mere.lake.commits import Stats
 from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
 from mere.lake.query import Limits
-from mere.lake.show import Description, Moment, history
+from mere.lake.show import STATE, Description, Moment, history
 
 if TYPE_CHECKING:
     from mere.lake.rowdiff import RowDiff
@@ -94,9 +95,26 @@ def _print_description(found: Description, limit: int) -> None:
         for name, value in found.properties.items():
             say(f"  {name} = {value}")
     if found.state is not None:
-        say(f"\nbuilt from\n  {found.state}")
+        say("\nbuilt from")
+        for line in _built_from(found.state):
+            say(f"  {line}")
     if found.snapshots:
         _print_snapshots(found, limit)
+
+
+def _built_from(state: str) -> Iterator[str]:
+    """What the state of a model's table says, without its code."""
+    try:
+        raw = json.loads(state)
+        inputs = [f"{name}, snapshot {point[1]}" for name, point in raw.get("inputs", {}).items()]
+        windows = [f"windows from {start} to {end}" for start, end in raw.get("built", [])]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        yield state
+        return
+    yield from inputs or ["nothing but itself"]
+    yield from windows
+    if "run" in raw:
+        yield f"by run {raw['run']}"
 
 
 def _facts(found: Description) -> Iterator[tuple[str, str]]:
@@ -336,7 +354,8 @@ def table_details(table: TableDiff) -> Iterator[str]:
     for setting in table.settings:
         yield f"{setting.name}: {_values(setting.old, setting.new)}"
     for setting in table.properties:
-        yield f"property {setting.name}: {_values(setting.old, setting.new)}"
+        if setting.name != STATE:
+            yield f"property {setting.name}: {_values(setting.old, setting.new)}"
 
 
 def column_line(change: ColumnChange) -> str:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mere import config
-from mere.errors import LakeNotFound
+from mere.config import S3Settings
+from mere.errors import LakeNotFound, UsageError
 from mere.lake.commits import Change, Commit, Kind, Space
 from mere.lake.lake import Lake
 
@@ -41,16 +42,17 @@ def example(*lines: str) -> str:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a lake is: its folder, and the database of its catalog if that is not a file in there."""
+    """Where a lake is: its folder or place on S3, and the database of its catalog if that is not a file in there."""
 
-    path: Path
-    catalog: str | None = None
+    path: str
+    catalog: str | None = field(default=None, repr=False)  # with its password
+    s3: S3Settings | None = None
 
 
 def lake_address(ctx: click.Context) -> Address:
     options = ctx.find_root().obj
     if options["lake"]:
-        return Address(Path(options["lake"]))
+        return Address(options["lake"])
     project = config.find_project(Path.cwd())
     if project is None:
         raise LakeNotFound(
@@ -58,14 +60,22 @@ def lake_address(ctx: click.Context) -> Address:
             remedy="Make one with: mere init DIR. Or name a lake: mere --lake PATH …",
         )
     found = config.load(project, options["profile"])
-    return Address(found.lake, found.catalog)
+    return Address(found.lake, found.catalog, found.s3)
 
 
 def open_lake(ctx: click.Context) -> Lake:
     address = lake_address(ctx)
-    lake = Lake.open(address.path, catalog=address.catalog)
+    lake = Lake.open(address.path, catalog=address.catalog, s3=address.s3)
     ctx.call_on_close(lake.close)
     return lake
+
+
+def parse_variables(given: Sequence[str]) -> dict[str, str]:
+    """`--var NAME=VALUE`, as often as it stands there."""
+    for each in given:
+        if "=" not in each:
+            raise UsageError(f"--var {each} has no value.", remedy=f"Write --var {each}=VALUE.")
+    return {name: value for name, _, value in (each.partition("=") for each in given)}
 
 
 def print_json(data: object) -> None:
@@ -158,6 +168,19 @@ def change_line(change: Change) -> str:
         if added or removed
     ]
     return f"{change.verb} {change.key}" + (f"  {', '.join(parts)}" if parts else "")
+
+
+def change_lines(changes: Iterable[Change]) -> Iterator[str]:
+    """A line for each. What a namespace was made with, such as its owner, is no news beside that it was made."""
+    changes = list(changes)
+    made = {
+        each.key.namespace
+        for each in changes
+        if each.key.space is Space.PROPERTY and each.key.name == "exists" and each.old is None
+    }
+    for each in changes:
+        if each.key.space is not Space.PROPERTY or each.key.name == "exists" or each.key.namespace not in made:
+            yield change_line(each)
 
 
 def _kind(change: Change) -> Kind:

@@ -8,14 +8,14 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings, default_author
 from mere.engine import archive
-from mere.engine.jars import drivers
+from mere.engine.jars import Jar
 from mere.engine.jvm import Jvm, Work, prepare
 from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, may_be_lost
 from mere.errors import EngineError, SparkFailed
@@ -38,10 +38,10 @@ class Driver:
         self._restore_interrupt = restore_interrupt
 
     @classmethod
-    def start(cls, settings: SparkSettings, read_bytes: int = 0, uri: str = "") -> Driver:
+    def start(cls, settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar] = ()) -> Driver:
         settings = _with_ml_if_imported(settings)
         refuse_a_foreign_context()
-        launch = prepare(settings, read_bytes, uri)
+        launch = prepare(settings, read_bytes, drivers)
         jvm = Jvm(replace(launch, archive=archive.find(launch)))
         return cls.on(jvm, settings)
 
@@ -71,9 +71,10 @@ class Driver:
                 raise failure from exc
             raise
 
-    def reaches(self, uri: str) -> bool:
-        """Whether a catalog at that JDBC address can be attached: a JVM's class path does not grow."""
-        return {jar.file_name for jar in drivers(uri)} <= {jar.name for jar in self._jvm.launch.jars}
+    def lacks(self, drivers: Sequence[Jar]) -> list[Jar]:
+        """Those without which this JVM was started: its class path does not grow."""
+        present = {jar.name for jar in self._jvm.launch.jars}
+        return [jar for jar in drivers if jar.file_name not in present]
 
     @property
     def alive(self) -> bool:
@@ -102,6 +103,9 @@ class Driver:
 
     def failure_of(self, exc: BaseException) -> SparkFailed | None:
         return failure_of(exc, self._jvm)
+
+    def cancel(self) -> None:
+        _cancel(self._first._sc)
 
     def stop(self, *, gently: bool = False) -> None:
         context = self._first._sc

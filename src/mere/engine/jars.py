@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,10 @@ class Jar:
     sha256: str
 
     @property
+    def name(self) -> str:
+        return self.coordinate.split(":")[1]
+
+    @property
     def file_name(self) -> str:
         _, artifact, version = self.coordinate.split(":")
         return f"{artifact}-{version}.jar"
@@ -61,6 +65,11 @@ POSTGRES = Jar(
     "org.postgresql:postgresql:42.7.9",
     "88f1fc3992e80ec3b048f798030e9a014aa4783c40afb56d3e7a87ee0adf166f",
 )
+# Iceberg's S3FileIO with all of AWS's SDK that it needs.
+AWS = Jar(
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+    "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+)
 LOCAL = (ICEBERG, SQLITE)
 
 
@@ -69,10 +78,26 @@ def drivers(uri: str) -> tuple[Jar, ...]:
     return (POSTGRES,) if uri.startswith("jdbc:postgresql:") else ()
 
 
+def needed(properties: Mapping[str, str]) -> tuple[Jar, ...]:
+    """What a session needs beside the local jars for a catalog with these properties."""
+    files = (AWS,) if properties.get("io-impl", "").startswith("org.apache.iceberg.aws.") else ()
+    return (*drivers(properties.get("uri", "")), *files)
+
+
+def cached(jar: Jar) -> Path:
+    """Where mere keeps the jar once it was fetched."""
+    return mere_home() / "jars" / jar.file_name
+
+
+def is_intact(jar: Jar) -> bool | None:
+    """Whether what is kept is the pinned jar; None: it was not fetched yet."""
+    return _sha256(cached(jar)) == jar.sha256 if cached(jar).is_file() else None
+
+
 def fetch(jars: Sequence[Jar] = LOCAL) -> list[Path]:
     """The files of the jars, fetched if they are not in mere's cache yet."""
     folder = mere_home() / "jars"
-    paths = [folder / jar.file_name for jar in jars]
+    paths = [cached(jar) for jar in jars]
     if all(path.is_file() for path in paths):
         return paths
     try:
@@ -105,8 +130,7 @@ def _fetch_into(folder: Path, jars: Sequence[Jar]) -> None:
 def _check(jar: Jar, path: Path) -> None:
     if not path.is_file():
         raise JarsUnavailable(f"{jar.coordinate} was resolved, but its jar did not arrive.", remedy=_REMEDY)
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = _sha256(path)
     if found != jar.sha256:
         raise JarsUnavailable(
             f"{jar.coordinate} is not the jar that mere was built with, so it was not kept.\n"
@@ -114,6 +138,11 @@ def _check(jar: Jar, path: Path) -> None:
             f"  found    SHA-256 {found}",
             remedy="Something between this machine and the Maven repository changes files: a mirror or a proxy.",
         )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _resolve(jars: Sequence[Jar], scratch: Path) -> Path:

@@ -15,13 +15,14 @@ import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from mere.config import SparkSettings, mere_home
 from mere.engine.classpath import class_path, spark_home, sqlite_library
-from mere.engine.jars import SQLITE, drivers, fetch
+from mere.engine.jars import SQLITE, Jar, fetch
 from mere.engine.java import Java, find
 from mere.errors import EngineError
 
@@ -219,8 +220,8 @@ class Jvm:
         )
 
 
-def prepare(settings: SparkSettings, read_bytes: int = 0, uri: str = "") -> Launch:
-    """Find the Java, fetch the jars (for a catalog at that JDBC address too), add the user's own jars and options."""
+def prepare(settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar] = ()) -> Launch:
+    """Find the Java, fetch the jars and those that a catalog needs, add the user's own jars and options."""
     conf = settings.conf
     own = [*conf.get("spark.jars", "").split(","), *conf.get("spark.driver.extraClassPath", "").split(os.pathsep)]
     extra = [Path(name.strip()).absolute() for name in own if name.strip()]
@@ -230,10 +231,10 @@ def prepare(settings: SparkSettings, read_bytes: int = 0, uri: str = "") -> Laun
             f"These jars do not exist: {', '.join(missing)}.",
             remedy="Correct `spark.jars` or `spark.driver.extraClassPath`, which name single files.",
         )
-    if _bytes(settings.memory) < LEAST_MEMORY:
+    if memory_bytes(settings.memory) < LEAST_MEMORY:
         raise EngineError(f"Spark does not start with {settings.memory} of memory.", remedy="Give it 512m or more.")
     java = find()
-    extra += fetch(drivers(uri))
+    extra += fetch(drivers)
     jars = class_path([*fetch(), *extra], ml=settings.ml)
     return Launch(
         java=java,
@@ -260,5 +261,5 @@ def _new_log() -> Path:
     return folder / f"spark-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 
 
-def _bytes(memory: str) -> int:
+def memory_bytes(memory: str) -> int:
     return int(memory[:-1]) << 10 * ("kmgt".index(memory[-1].lower()) + 1)

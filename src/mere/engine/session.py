@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from mere.config import SparkSettings, default_author, find_project, load
+from mere.config import SparkSettings, default_author, find_project, is_s3, load
 from mere.engine.driver import Driver
+from mere.engine.jars import Jar, needed
 from mere.errors import EngineError
+from mere.lake.storage import place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,10 +55,10 @@ class Session:
         properties = dict(catalog.properties)
         if catalog.name in self._detached:
             raise EngineError(f"{catalog.name} was detached from this session.", remedy="Open a new session.")
-        if not self._driver.reaches(properties.get("uri", "")):
+        if lacking := self._driver.lacks(needed(properties)):
             raise EngineError(
-                "The JVM of this process was started without the driver for Postgres.",
-                remedy="Open the session on the lake that is on Postgres first, or in a process of its own.",
+                f"The JVM of this process was started without {lacking[0].name}, which this lake needs.",
+                remedy="Open the session on this lake first, or in a process of its own.",
             )
         if catalog.name in self._attached:
             if self._attached[catalog.name] != properties:
@@ -94,6 +96,10 @@ class Session:
         del self._attached[name]
         self._detached.add(name)
 
+    def cancel(self) -> None:
+        """Cancel what Spark is doing for this process, whichever thread asked for it."""
+        self._driver.cancel()
+
     def stop(self) -> None:
         """End the session, and Spark with it if no other session of this process is open."""
         with _lock:
@@ -130,7 +136,7 @@ def session(
     settings = settings or settings_of(lake)
     catalog = lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
-        driver = _running(settings, read_bytes, catalog.properties.get("uri", ""))
+        driver = _running(settings, read_bytes, needed(catalog.properties))
         spark = driver.open(settings)
         try:
             spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or default_author())
@@ -147,10 +153,13 @@ def session(
 
 def settings_of(lake: Lake) -> SparkSettings:
     """What the mere.yaml of the lake's own project says, under the current profile."""
-    root = getattr(lake, "root", None)
-    file = find_project(root) if isinstance(root, Path) else None
+    location = getattr(lake, "location", None)
+    if not isinstance(location, str):
+        return SparkSettings()
+    # A lake on S3 has no folder above it; its project is where one works.
+    file = find_project(Path.cwd() if is_s3(location) else Path(location))
     project = load(file) if file else None
-    return project.spark if project and project.lake.resolve() == root else SparkSettings()
+    return project.spark if project and place(project.lake) == location else SparkSettings()
 
 
 # One driver a process: Spark allows no second one.
@@ -158,14 +167,14 @@ _lock = threading.RLock()
 _driver: Driver | None = None
 
 
-def _running(settings: SparkSettings, read_bytes: int, uri: str) -> Driver:
+def _running(settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Driver:
     global _driver
     if _driver is not None and not _driver.alive:
         # It died under its sessions, of memory for instance. They are lost; a new one can begin afresh.
         _driver.stop()
         _driver = None
     if _driver is None:
-        _driver = Driver.start(settings, read_bytes, uri)
+        _driver = Driver.start(settings, read_bytes, drivers)
     return _driver
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings
 from mere.engine import archive
@@ -127,6 +127,24 @@ def _steps(spark: SparkSession, folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: spark.read.parquet(str(folder / "parquet")).groupBy("day").count().collect()
     yield lambda: spark.table("a.t").select("id", "name").toArrow()
     yield lambda: spark.sql("SELECT no_such_column FROM a.t").collect()
+    yield lambda: _ask_s3(spark)
+
+
+def _ask_s3(spark: SparkSession) -> None:
+    """If S3FileIO is on the class path: a request to a server that is not there needs the classes of all others."""
+    view: Any = spark._jvm
+    files = view.org.apache.iceberg.aws.s3.S3FileIO()
+    files.initialize(
+        {
+            "client.region": "us-east-1",
+            "s3.endpoint": "http://127.0.0.1:1",
+            "s3.path-style-access": "true",
+            "s3.access-key-id": "train",
+            "s3.secret-access-key": "train",
+            "s3.retry.num-retries": "0",
+        }
+    )
+    files.newInputFile("s3://train/x").exists()
 
 
 def _step_back() -> None:

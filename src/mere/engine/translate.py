@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mere.errors import SparkFailed
+from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK
 
 MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSettings(memory=…)."
 
@@ -15,6 +16,11 @@ _GUARD = re.compile(r"SQL\w*Exception[^\n]*\bmere: ([^\n]+)")
 _GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge table)[^\n]*GC is disabled")
 _NO_CATALOG = re.compile(r"\[CATALOG_NOT_FOUND\] The catalog `([^`]+)` not found")
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
+_S3_REFUSES = re.compile(r"S3Exception: ([^\n]*?) \(Service: S3, Status Code: 40[13]")
+_NO_BUCKET = re.compile(r"NoSuchBucketException")
+_S3_FAILS = re.compile(
+    r"(?:SdkClientException|S3Exception): ([^\n]*?)(?: \(Service: S3[^\n]*| \(SDK Attempt[^\n]*|\n|$)"
+)
 _LEFT_OUT = "'JavaPackage' object is not callable"
 
 # Java's way to print an exception and what caused it: a class, perhaps a message, then indented frames.
@@ -67,6 +73,8 @@ def explain(exc: BaseException) -> SparkFailed:
             f"This session has no catalog `{missing[1]}`.",
             remedy=f"Make the ref a catalog of the session first: session.attach({missing[1]!r})",
         )
+    if failure := _of_s3(everything):
+        return failure
     if _OUT_OF_MEMORY.search(everything):
         return SparkFailed(f"Spark ran out of memory: {_first_line(text)}", remedy=MORE_MEMORY)
     if _LEFT_OUT in text:
@@ -80,6 +88,16 @@ def explain(exc: BaseException) -> SparkFailed:
             remedy="Open a new session.",
         )
     return SparkFailed(_python_failure(text) or _message(text, trace) + _place(text))
+
+
+def _of_s3(everything: str) -> SparkFailed | None:
+    if refused := _S3_REFUSES.search(everything):
+        return SparkFailed(f"S3 refuses it: {refused[1]}", remedy=CHECK_KEYS)
+    if _NO_BUCKET.search(everything):
+        return SparkFailed("S3 has no such bucket.", remedy="Make it, or correct `lake` or `s3.endpoint` in mere.yaml.")
+    if failed := _S3_FAILS.search(everything):
+        return SparkFailed(f"S3 cannot be reached, or fails: {failed[1]}", remedy=CHECK_NETWORK)
+    return None
 
 
 def keep_text(exc: BaseException) -> None:

@@ -65,8 +65,7 @@ class Stats(NamedTuple):
     files_removed: int = 0
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     key: Key
     old: Entry | None
     new: Entry | None
@@ -88,6 +87,9 @@ class CommitKind(StrEnum):
     PUBLISH = "publish"
     REVERT = "revert"
     DROP = "drop"
+    ALTER = "alter"  # properties of tables
+    REBASE = "rebase"
+    ADOPT = "adopt"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def counted(change: Change, reader: MetadataReader) -> Change:
         return change
     old, new = _readable(change.old, reader), _readable(change.new, reader)
     unread = (change.old and old is None) or (change.new and new is None)
-    return change if unread else replace(change, stats=growth(old, new))
+    return change if unread else change._replace(stats=growth(old, new))
 
 
 def described(commit: Commit, reader: MetadataReader) -> Commit:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from mere.errors import LakeUnreadable
 from mere.lake import avro
 from mere.lake.metadata import Json, Metadata, MetadataReader
-from mere.lake.storage import Storage, split_scheme
+from mere.lake.storage import Storage, canonical
 
 DELETED = 2  # the status of a manifest entry that only says what a snapshot removed
 NEWEST_FORMAT = 3
@@ -41,9 +41,9 @@ class Reach:
 
     def normal(self, location: str) -> str:
         """One spelling for each file, whether it is named by path or URI, straight or through a link to its folder."""
-        _, path = split_scheme(location)
+        path = canonical(location)
         if not path.startswith("/"):
-            return location
+            return path
         folder, name = os.path.split(path)
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder)
@@ -68,7 +68,7 @@ class Reach:
         if not self._first_visit(location):
             return
         found = False
-        content = read(self._storage, location)
+        content = self._storage.read(location)
         with readable(location):
             for entry in avro.records(content, "manifest_path", "manifest_length"):
                 found = True
@@ -79,7 +79,7 @@ class Reach:
     def _add_manifest(self, location: str, length: int | None) -> None:
         if not self._first_visit(location):
             return
-        content = read(self._storage, location)
+        content = self._storage.read(location)
         # An Avro file that was cut between two blocks reads well, and only lacks entries.
         if length and length != len(content):
             raise LakeUnreadable(f"{location} is damaged: it has {len(content)} bytes instead of {length}.")
@@ -94,17 +94,6 @@ class Reach:
         new = normal not in self._files
         self._files.add(normal)
         return new
-
-
-def reached(pointer: str, storage: Storage) -> set[str]:
-    """All files that reading one table or view can need, at any of its snapshots."""
-    reach = Reach(storage)
-    reach.add(pointer)
-    return set(reach)
-
-
-def read(storage: Storage, location: str) -> bytes:
-    return storage.read(location)
 
 
 def read_metadata(storage: Storage, pointer: str) -> Metadata:

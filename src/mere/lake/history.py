@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from contextlib import suppress
+from itertools import islice
 
 from mere.errors import LakeConflict, LakeError, TableNotFound, UsageError
 from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Space, difference
 from mere.lake.describe import counted, described
 from mere.lake.guards import Guard
-from mere.lake.metadata import MetadataReader
+from mere.lake.metadata import Metadata, MetadataReader
 from mere.lake.port import Edit, Moved, Store
 from mere.lake.publish import Conflict
 from mere.names import TableName, near
 
 _ATTEMPTS = 20
+_PAGE = 200
 
 
 def log(store: Store, reader: MetadataReader, head: Commit, table: TableName | None = None) -> Iterator[Commit]:
@@ -30,6 +32,21 @@ def log(store: Store, reader: MetadataReader, head: Commit, table: TableName | N
         tables |= {str(each) for each in changed if each.space is Space.RELATION}
     if table and not found:
         raise TableNotFound(f"No commit in this history changed a table {table}.{near(str(table), tables)}")
+
+
+def lost_snapshot(
+    store: Store, reader: MetadataReader, head: Commit, table: TableName, snapshot: int
+) -> Metadata | None:
+    """Metadata of a table, from before a revert, that has a snapshot which its present metadata does not have."""
+    key = Key.of(table)
+    commits = store.ancestors(head)
+    while page := list(islice(commits, _PAGE)):
+        changes = [change for commit in store.with_changes(page) for change in commit.changes if change.key == key]
+        for entry in (each for change in changes for each in (change.new, change.old)):
+            with suppress(LakeError):  # the commit is long expired, and its files were swept
+                if entry and (found := reader.read(entry.value)).snapshot(snapshot):
+                    return found
+    return None
 
 
 def revert(
@@ -62,9 +79,9 @@ def restore(
 
     def changes() -> list[Change]:
         found = difference(store.heads([target])[target].entries, store.entries(to))
-        return [replace(change, new=guard(change)) for change in found.values()]
+        return [change._replace(new=guard(change)) for change in found.values()]
 
-    return _commit(store, reader, target, CommitKind.REVERT, changes, author, message)
+    return commit_found(store, reader, target, CommitKind.REVERT, changes, author, message)
 
 
 def drop(
@@ -72,15 +89,32 @@ def drop(
 ) -> Commit:
     def changes() -> list[Change]:
         entries = store.heads([target])[target].entries
-        return [Change(Key.of(table), _known(target, table, entries), None) for table in sorted(set(tables))]
+        return [Change(Key.of(table), known(target, table, entries, "dropped"), None) for table in sorted(set(tables))]
 
-    made = _commit(store, reader, target, CommitKind.DROP, changes, author, message)
+    made = commit_found(store, reader, target, CommitKind.DROP, changes, author, message)
     if made is None:
         raise UsageError("Name the tables to drop.")
     return made
 
 
-def _commit(
+def rename(
+    store: Store, reader: MetadataReader, target: str, table: TableName, to: TableName, author: str, message: str
+) -> Commit:
+    """The same table under another name: rows, history and state stay with it."""
+
+    def changes() -> list[Change]:
+        entries = store.heads([target])[target].entries
+        if Key.of(to) in entries:
+            raise UsageError(f"There is already a {to} on {target}. Nothing was renamed.")
+        entry = known(target, table, entries, "renamed")
+        return [Change(Key.of(table), entry, None), Change(Key.of(to), None, entry)]
+
+    made = commit_found(store, reader, target, CommitKind.WRITE, changes, author, message)
+    assert made is not None
+    return made
+
+
+def commit_found(
     store: Store,
     reader: MetadataReader,
     target: str,
@@ -101,11 +135,12 @@ def _commit(
     raise LakeError(f"{target} is being written to too fast. Nothing was changed.", remedy="Try again.")
 
 
-def _known(target: str, table: TableName, entries: Entries) -> Entry:
+def known(target: str, table: TableName, entries: Entries, spared: str) -> Entry:
+    """The entry of a table that must be there, or nothing is done."""
     key = Key.of(table)
     if key not in entries:
-        known = [str(key) for key in entries if key.space is Space.RELATION]
-        raise TableNotFound(f"There is no table {table} on {target}.{near(str(table), known)} Nothing was dropped.")
+        names = [str(key) for key in entries if key.space is Space.RELATION]
+        raise TableNotFound(f"There is no table {table} on {target}.{near(str(table), names)} Nothing was {spared}.")
     return entries[key]
 
 

@@ -4,81 +4,66 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from mere.config import default_author
-from mere.errors import LakeError, LakeMoved, LakeUnreadable, ReadOnlyRef, RefExists, RefNotFound, UsageError
+from mere.config import S3Settings, default_author
+from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
 from mere.lake import catalogs, history, leases
 from mere.lake.commits import Commit
 from mere.lake.guards import Guard
 from mere.lake.metadata import MetadataReader
+from mere.lake.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.port import Store
 from mere.lake.publish import Publication, Request, publish
 from mere.lake.refs import Ref, RefKind
 from mere.lake.resolve import Resolved, resolve
-from mere.lake.sqlite import SqliteStore
-from mere.lake.storage import LocalStorage
+from mere.lake.storage import Storage, local_path, place, storage_at
 from mere.lake.tableset import TableSet
-from mere.names import ALIAS_PREFIX, RUN_PREFIX, TableName, check_new_ref, near
+from mere.names import ALIAS_PREFIX, MAIN, RUN_PREFIX, TableName, check_new_ref, near
 
 if TYPE_CHECKING:
+    from mere.lake.adopt import Adoption
     from mere.lake.diff import Diff
     from mere.lake.query import Result
+    from mere.lake.rebase import Rebased
     from mere.lake.refcatalog import RefCatalog
     from mere.lake.relocate import Progress, Relocation
+    from mere.lake.runs import Run
     from mere.lake.show import Description
     from mere.lake.sweep import Sweep
 
-MAIN = "main"
-DATABASE = "catalog.db"
-WAREHOUSE = "warehouse"
-
 
 class Lake:
-    """A folder with a catalog and a warehouse. Every verb of the command line is a method of the same name."""
+    """A catalog and a warehouse. Every verb of the command line is a method of the same name."""
 
-    def __init__(self, root: Path, store: Store) -> None:
-        self.root = root
+    def __init__(self, location: str, store: Store, storage: Storage) -> None:
+        self.location = location  # a folder, or s3://bucket/prefix
         self.store = store
-        self.storage = LocalStorage()
+        self.storage = storage
         self.reader = MetadataReader(self.storage)
         self._catalogs: dict[str, RefCatalog] = {}
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, catalog: str | None = None) -> Self:
-        """Make a lake in a folder. `catalog`: the URL of a Postgres database, in place of a SQLite file there."""
-        root = Path(path).resolve()
-        if forbidden := sorted(set("?#%") & set(str(root))):
-            raise UsageError(
-                f"A lake cannot be at {root}: engines read {' '.join(forbidden)} in a path as something else.",
-                remedy="Choose a folder without ? # %.",
-            )
-        try:
-            (root / WAREHOUSE).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LakeUnreadable(f"No lake could be made at {root}: {error.strerror}.") from error
-        if catalog is None:
-            return cls(root, SqliteStore.create(root / DATABASE, str(root), default_author()))
-        from mere.lake.postgres import PostgresStore
+    def create(cls, path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Self:
+        """Make a lake in a folder or at s3://bucket/prefix.
 
-        return cls(root, PostgresStore.create(catalog, str(root), default_author()))
+        `catalog`: the URL of a Postgres database, in place of a SQLite file in the folder. `s3`: how S3 is reached;
+        the environment's settings if it is left out.
+        """
+        location = place(path)
+        storage = storage_at(location, s3)
+        return cls(location, create_store(location, storage, catalog), storage)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, catalog: str | None = None) -> Self:
-        root = Path(path).resolve()
-        store = open_store(root, catalog)
-        if store.root != str(root):
-            store.close()
-            raise LakeMoved(
-                f"This lake was made at {store.root} and is now at {root}. Iceberg keeps absolute paths, so its tables"
-                " still point to the old place. Nothing was changed.",
-                remedy=f"Move it back, or mend the paths with: mere relocate {root}",
-            )
-        return cls(root, store)
+    def open(cls, path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Self:
+        location = place(path)
+        storage = storage_at(location, s3)
+        return cls(location, open_store_here(location, storage, catalog), storage)
 
     def close(self) -> None:
         while self._catalogs:
@@ -92,8 +77,13 @@ class Lake:
         self.close()
 
     @property
+    def root(self) -> Path:
+        """The folder of a lake that is on this machine."""
+        return local_path(self.location)
+
+    @property
     def warehouse(self) -> str:
-        return str(self.root / WAREHOUSE)
+        return f"{self.location}/{WAREHOUSE}"
 
     # refs
 
@@ -110,9 +100,9 @@ class Lake:
     def tag(self, name: str, at: str = MAIN, *, author: str | None = None) -> Ref:
         return self._fork(check_new_ref(name), RefKind.TAG, at, author)
 
-    def run_branch(self, at: str = MAIN, *, author: str | None = None) -> Ref:
+    def run_branch(self, at: str = MAIN, *, id: str | None = None, author: str | None = None) -> Ref:  # noqa: A002
         """A branch for one run. Publishing deletes it; mere gc deletes those that were left behind."""
-        return self._fork(RUN_PREFIX + secrets.token_hex(6), RefKind.RUN, at, author)
+        return self._fork(RUN_PREFIX + (id or secrets.token_hex(6)), RefKind.RUN, at, author)
 
     def _fork(self, name: str, kind: RefKind, at: str, author: str | None) -> Ref:
         origin = self.resolve(at)
@@ -220,10 +210,10 @@ class Lake:
             tuple(reads),
             dry_run,
         )
-        return publish(self.store, self.reader, self._guard(branch, dry_run), request)
+        return publish(self.store, self.reader, self._guard(branch, target, dry_run), request)
 
-    def _guard(self, ref: str, dry_run: bool = False) -> Guard:
-        return Guard(self.reader, ref, {ref.name for ref in self.store.refs()}, dry_run)
+    def _guard(self, ref: str, target: str, dry_run: bool = False) -> Guard:
+        return Guard(self.reader, ref, {ref.name for ref in self.store.refs()}, target, dry_run)
 
     def revert(
         self, commit: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
@@ -242,7 +232,7 @@ class Lake:
         """Make a branch what the lake was at a ref, by one new commit."""
         found, target = self.resolve(to), self._branch(on).name
         text = message or f"restore {to} ({found.commit.short_id})"
-        guard = self._guard(found.base.name if found.base else target)
+        guard = self._guard(found.base.name if found.base else target, target)
         return history.restore(self.store, self.reader, guard, target, found.readable, author or default_author(), text)
 
     def drop(self, *tables: str, on: str = MAIN, message: str | None = None, author: str | None = None) -> Commit:
@@ -250,6 +240,76 @@ class Lake:
         names = [TableName.parse(table) for table in tables]
         text = message or f"drop {', '.join(map(str, names))}"
         return history.drop(self.store, self.reader, self._branch(on).name, names, author or default_author(), text)
+
+    def rename(
+        self, table: str, to: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
+    ) -> Commit:
+        """Give a table or view another name on a branch. Other refs and older commits keep the old one."""
+        old, new = TableName.parse(table), TableName.parse(to)
+        text = message or f"rename {old} to {new}"
+        branch = self._branch(on).name
+        return history.rename(self.store, self.reader, branch, old, new, author or default_author(), text)
+
+    def adopt(
+        self,
+        source: str,
+        *tables: str,
+        on: str = MAIN,
+        name: str | None = None,
+        into: str | None = None,
+        catalog: str | None = None,
+        warehouse: str | None = None,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+    ) -> Adoption:
+        """Put tables of another catalog, a folder or a metadata file onto a branch, in one commit, without a copy."""
+        from mere.lake.adopt import Request, adopt
+        from mere.lake.discover import discover
+
+        branch = self._branch(on).name
+        found = discover(source, self.storage, catalog=catalog, warehouse=warehouse)
+        request = Request(found, tables, branch, name, into, author or default_author(), message, dry_run)
+        return adopt(self, request)
+
+    def set_properties(
+        self,
+        properties: Mapping[str | TableName, Mapping[str, str | None]],
+        on: str = MAIN,
+        *,
+        message: str | None = None,
+        author: str | None = None,
+    ) -> Commit | None:
+        """Set properties of tables and views, by table, in one commit; None removes one. None if all are so already."""
+        from mere.lake.properties import set_properties
+
+        wanted = {TableName.parse(str(table)): changes for table, changes in properties.items()}
+        text = message or f"alter {', '.join(map(str, wanted))}"
+        target = self._branch(on).name
+        return set_properties(self.store, self.reader, target, wanted, author or default_author(), text)
+
+    def rebase(self, branch: str, *, author: str | None = None) -> Rebased:
+        """Bring a branch onto its parent's head, with its own changes on top, in one transaction.
+
+        What both have changed is as the parent has it, and is reported.
+        """
+        from mere.lake.rebase import rebase
+
+        return rebase(self.store, self.reader, self._branch(branch).name, author or default_author())
+
+    # runs
+
+    def run(self, id_: str) -> Run:
+        found = self.store.run(id_)
+        if found is None:
+            known = [run.id for run in self.store.runs(100)]
+            raise LakeError(f"There is no run {id_!r}.{near(id_, known)}", remedy="See them with: mere runs")
+        return found.seen(self.store.now())
+
+    def runs(self, limit: int = 20) -> list[Run]:
+        """The last runs, newest first."""
+        now = self.store.now()
+        return [run.seen(now) for run in self.store.runs(limit)]
 
     def lease(
         self,
@@ -277,12 +337,16 @@ class Lake:
 
     @staticmethod
     def relocate(
-        path: str | os.PathLike[str], *, catalog: str | None = None, progress: Progress | None = None
+        path: str | os.PathLike[str],
+        *,
+        catalog: str | None = None,
+        s3: S3Settings | None = None,
+        progress: Progress | None = None,
     ) -> Relocation:
-        """Mend the paths in a lake whose folder was moved or copied."""
+        """Mend the paths in a lake whose files were moved or copied."""
         from mere.lake.relocate import relocate
 
-        return relocate(path, catalog=catalog, progress=progress)
+        return relocate(path, catalog=catalog, s3=s3, progress=progress)
 
     # engines
 
@@ -301,7 +365,15 @@ class Lake:
         return name
 
     def spark_catalog(self, ref: str = MAIN) -> catalogs.SparkCatalog:
-        return catalogs.spark_catalog(self.catalog_name(ref), self.store.jdbc, self.warehouse)
+        if self.storage.s3 is not None:
+            self._try_storage(ref)
+        return catalogs.spark_catalog(self.catalog_name(ref), self.store.jdbc, self.warehouse, self.storage.s3)
+
+    def _try_storage(self, ref: str) -> None:
+        """Spark would ask a server that is not there, or with keys that are wrong, for minutes."""
+        tables = self.at(ref)
+        for table in islice(tables, 1):
+            self.storage.exists(tables.pointer(table))
 
     def pyiceberg(self, ref: str = MAIN) -> RefCatalog:
         """A PyIceberg catalog of the ref; it is closed with the lake."""
@@ -309,13 +381,5 @@ class Lake:
 
         name = self.catalog_name(ref)
         if name not in self._catalogs:
-            self._catalogs[name] = RefCatalog(name, self.store.sqlalchemy_url, self.warehouse)
+            self._catalogs[name] = RefCatalog(name, self.store.sqlalchemy_url, self.warehouse, self.storage.s3)
         return self._catalogs[name]
-
-
-def open_store(root: Path, catalog: str | None) -> Store:
-    if catalog is None:
-        return SqliteStore.open(root / DATABASE)
-    from mere.lake.postgres import PostgresStore  # and psycopg with it
-
-    return PostgresStore.open(catalog)

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from mere.errors import LakeError, LeaseHeld
 from mere.lake.port import Lease, Store
+from mere.lake.runs import shown
 from mere.names import TableName
 
 TTL = timedelta(seconds=60)
@@ -24,16 +25,18 @@ class Held:
         self._target = target
         self._tables = tuple(tables)
         self._ttl = ttl
-        self._lost = False
         self._done = threading.Event()
         self._beat = threading.Thread(target=self._renew, name="mere-lease", daemon=True)
 
     def check(self) -> None:
         """Ask before anything is published: a machine that slept may have lost its leases to somebody else."""
-        if self._lost:
+        mine = (self._target, self.holder)
+        held = {lease.table for lease in self._store.leases() if (lease.target, lease.holder) == mine}
+        if not held.issuperset(self._tables):
             names = ", ".join(map(str, self._tables))
             raise LeaseHeld(
-                f"{self.holder} has lost its lease on {names}: another run may be writing them.", remedy="Run it again."
+                f"{shown(self.holder)} has lost its lease on {names}: another run may be writing them.",
+                remedy="Run it again.",
             )
 
     def take(self, wait: timedelta | None) -> None:
@@ -53,18 +56,10 @@ class Held:
             self._store.release(self._target, self._tables, self.holder)
 
     def _renew(self) -> None:
-        ttl = self._ttl.total_seconds()
-        renewed_at = time.monotonic()
-        while not self._done.wait(ttl / 3):
+        while not self._done.wait(self._ttl.total_seconds() / 3):
             with suppress(LakeError):  # busy or away: there are two more turns until they expire
                 if not self._store.renew(self.holder, self._ttl):
-                    break
-                renewed_at = time.monotonic()
-            if time.monotonic() - renewed_at > ttl:
-                break
-        else:
-            return
-        self._lost = True
+                    return
 
 
 @contextmanager
@@ -87,7 +82,7 @@ def hold(
 
 def _refusal(target: str, held: list[Lease]) -> LeaseHeld:
     names = ", ".join(str(lease.table) for lease in held)
-    holders = ", ".join(sorted({lease.holder for lease in held}))
+    holders = ", ".join(sorted({shown(lease.holder) for lease in held}))
     until = max(lease.expires_at for lease in held)
     return LeaseHeld(
         f"{holders} is writing {names} for {target}.",

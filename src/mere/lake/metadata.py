@@ -23,6 +23,7 @@ from mere.lake.storage import Storage
 
 Json = dict[str, Any]
 
+ORIGIN = "mere.adopted-from"  # the property that keeps where the metadata of an adopted table was
 _KNOWN = 5000
 
 
@@ -127,8 +128,10 @@ class Metadata:
         name = f"{self.version + 1:05d}-{uuid.uuid4()}.metadata.json"
         return Metadata(posixpath.join(posixpath.dirname(self.location), name), raw)
 
-    def with_properties(self, changes: Mapping[str, str]) -> Metadata:
-        raw = {**self.raw, "properties": {**self.properties, **changes}}
+    def with_properties(self, changes: Mapping[str, str | None]) -> Metadata:
+        """The next version, in which these are set, or removed where they are None."""
+        properties = {name: value for name, value in {**self.properties, **changes}.items() if value is not None}
+        raw = {**self.raw, "properties": properties}
         if "table-uuid" in raw:
             log = [*raw.get("metadata-log", [])]
             log.append({"timestamp-ms": raw["last-updated-ms"], "metadata-file": self.location})

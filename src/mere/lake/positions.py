@@ -33,7 +33,7 @@ def moved_positions(content: bytes, move: Callable[[str], str]) -> Positions | N
 
     source = pq.ParquetFile(io.BytesIO(content))
     table = source.read()
-    index = _column(table.schema, PATH_ID, "file_path")
+    index = column_index(table.schema, PATH_ID, "file_path")
     paths = pc.dictionary_encode(table.column(index).cast(pa.string())).unify_dictionaries()
     old = paths.chunk(0).dictionary.to_pylist() if paths.num_chunks else []
     new = [move(path) for path in old]
@@ -44,7 +44,7 @@ def moved_positions(content: bytes, move: Callable[[str], str]) -> Positions | N
     table = table.set_column(index, field, moved)
     if sorted(range(len(old)), key=old.__getitem__) != sorted(range(len(new)), key=new.__getitem__):
         # Readers rely on the order by path and position, and the move has changed it.
-        by = (index, _column(table.schema, POSITION_ID, "pos"))
+        by = (index, column_index(table.schema, POSITION_ID, "pos"))
         table = table.sort_by([(table.schema.field(each).name, "ascending") for each in by])
     out = io.BytesIO()
     codec = source.metadata.row_group(0).column(0).compression.lower()
@@ -52,9 +52,14 @@ def moved_positions(content: bytes, move: Callable[[str], str]) -> Positions | N
     return Positions(out.getvalue(), min(new), max(new), _offsets(pq.ParquetFile(out).metadata))
 
 
-def _column(schema: Any, field_id: int, name: str) -> int:
+def column_index(schema: Any, field_id: int, name: str) -> int:
+    """By its id; by its name only in a file without ids, for one of that name may have been dropped long ago."""
     ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in schema]
-    found: int = ids.index(str(field_id).encode()) if str(field_id).encode() in ids else schema.get_field_index(name)
+    found: int = -1
+    if str(field_id).encode() in ids:
+        found = ids.index(str(field_id).encode())
+    elif not any(ids):
+        found = schema.get_field_index(name)
     if found < 0:
         raise ValueError(f"it has no column {name}")
     return found

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import secrets
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable, RefExists
+import orjson
+
+from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import Commit, Key, Space
 from mere.lake.connections import Connections
 from mere.lake.port import Edit
-from mere.lake.postgres_schema import MIGRATIONS
+from mere.lake.postgres_address import UNTOUCHED, PostgresAddress, line
+from mere.lake.postgres_lost import OPENING, lost_connections, once, patiently, send_commit
+from mere.lake.postgres_schema import MIGRATIONS, NOW
 from mere.lake.refs import Ref, RefKind
-from mere.lake.rows import Row, Tx, stamp
+from mere.lake.rows import Given, Row, Tx, stamp
 from mere.lake.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -26,13 +28,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ATTEMPTS = 6
 _IDLE_MS = 15_000
-_PAUSE = 0.1  # before the second attempt; twice as long before each further one
-
-
-class _Lost(Exception):
-    """The connection broke, or the database asks to try again. Never leaves this module."""
 
 
 class _PostgresTx:
@@ -45,15 +41,24 @@ class _PostgresTx:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         return self._connection.execute(_query(sql), parameters).rowcount
 
-    def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> int:
-        if not parameters:
-            return 0
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_query(sql), parameters)
-            return cursor.rowcount
+    def rows_for(self, sql: str, given: Given) -> list[Row]:
+        return self.rows(sql.format(given=_relation(given)), (_json(given),)) if given.rows else []
+
+    def run_for(self, sql: str, given: Given) -> int:
+        return self.run(sql.format(given=_relation(given)), (_json(given),)) if given.rows else 0
 
     def insert(self, sql: str, parameters: Sequence[Any], column: str) -> int:
         return int(self.rows(f"{sql} RETURNING {column}", parameters)[0][0])
+
+
+def _relation(given: Given) -> str:
+    names = ", ".join(f"each ->> {at} AS {name}" for at, name in enumerate(given.columns))
+    return f"(SELECT {names} FROM jsonb_array_elements(?::jsonb) AS each) AS given"
+
+
+def _json(given: Given) -> str:
+    # psycopg takes three times as long to write arrays, and Postgres as long to plan a list of values.
+    return orjson.dumps(given.rows).decode()
 
 
 @functools.cache
@@ -61,19 +66,10 @@ def _query(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-def _retried(method: Callable[P, T]) -> Callable[P, T]:
-    """For what can be done twice: after a lost connection it is done again, with growing pauses."""
-
+def _retried(method: Callable[Concatenate[PostgresStore, P], T]) -> Callable[Concatenate[PostgresStore, P], T]:
     @functools.wraps(method)
-    def again(*arguments: P.args, **options: P.kwargs) -> T:
-        for attempt in range(_ATTEMPTS):
-            try:
-                return method(*arguments, **options)
-            except _Lost as lost:
-                if attempt == _ATTEMPTS - 1:
-                    raise _unreachable(getattr(arguments[0], "url", ""), lost) from lost.__cause__
-                time.sleep(_PAUSE * 2**attempt)
-        raise AssertionError
+    def again(self: PostgresStore, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return patiently(self.address, lambda: method(self, *arguments, **options))
 
     return again
 
@@ -82,44 +78,53 @@ class PostgresStore(SqlStore):
     """Each thread has a connection of its own. Readers see one state for the length of a transaction; writers lock
     rows of tables first, in the order of their names, and rows of refs then, as the triggers do for engines."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._connections = Connections(lambda: _connect(url), lambda connection: not connection.closed)
-        self.root, self.lake_id = self._identity()
+    clock = NOW
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.address = address
+        self._connections = Connections(lambda: _connect(address), lambda connection: not connection.closed)
+        self.root, self.lake_id, self._version = patiently(address, self._identity, OPENING)
 
     @classmethod
     def create(cls, url: str, root: str, author: str) -> PostgresStore:
         """Make mere's tables in the database that the URL names; the Iceberg catalog's too, if they are not there."""
-        with _opened(url) as connection:
+        address = PostgresAddress.parse(url)
+        with _setting_up(address) as connection:
             if _version(connection) is not None:
-                raise LakeError(f"There is already a lake in {_shown(url)}.")
+                raise LakeError(f"There is already a lake in {address}.")
             _migrate(connection, 0)
             _start(connection, root, author)
-        return cls(url)
+        return cls(address)
 
     @classmethod
     def open(cls, url: str) -> PostgresStore:
-        with _opened(url) as connection:
-            version = _version(connection)
-            if version is None:
-                raise LakeNotFound(f"There is no lake in {_shown(url)}.", remedy="Make one with: mere init")
-            if version > len(MIGRATIONS):
-                raise LakeTooNew(
-                    f"{_shown(url)} was written by a newer mere (schema {version}; this one knows {len(MIGRATIONS)})."
-                    " Nothing was changed.",
-                    remedy="Upgrade: pip install --upgrade mere",
-                )
-            _migrate(connection, version)
-        return cls(url)
+        """Nothing is written, unless the tables are an older mere's: a user who may only read opens it, too."""
+        store = cls(PostgresAddress.parse(url))
+        if store._version < len(MIGRATIONS):
+            try:
+                _update(store.address)
+            except BaseException:
+                store.close()
+                raise
+        return store
 
     def close(self) -> None:
         self._connections.close()
 
-    @_retried
-    def _identity(self) -> tuple[str, str]:
+    def _identity(self) -> tuple[str, str, int]:
         with self._read() as tx:
-            meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta"))
-        return meta["root"], meta["lake_id"]
+            known = tx.rows("SELECT to_regclass('mere_meta')")[0][0]
+            meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta")) if known else {}
+        if not meta:
+            raise LakeNotFound(f"There is no lake in {self.address}.", remedy="Make one with: mere init")
+        version = int(meta["schema_version"])
+        if version > len(MIGRATIONS):
+            raise LakeTooNew(
+                f"{self.address} was written by a newer mere (schema {version}; this one knows {len(MIGRATIONS)})."
+                " Nothing was changed.",
+                remedy="Upgrade: pip install --upgrade mere",
+            )
+        return meta["root"], meta["lake_id"], version
 
     # transactions
 
@@ -133,20 +138,24 @@ class PostgresStore(SqlStore):
             yield tx
 
     @contextlib.contextmanager
+    def _statement(self) -> Iterator[Tx]:
+        with lost_connections():
+            yield _PostgresTx(self._connection)
+
+    @contextlib.contextmanager
     def _write(self, *, frozen: bool = False) -> Iterator[Tx]:
         level = "REPEATABLE READ" if frozen else "READ COMMITTED"
-        with self._transaction(f"BEGIN ISOLATION LEVEL {level}") as tx:
-            tx.rows("SELECT set_config('mere.writer', 'on', true)")
+        with self._transaction(f"BEGIN ISOLATION LEVEL {level}; SET LOCAL mere.writer = 'on'") as tx:
             yield tx
 
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[Tx]:
-        with _lost_connections():
+        with lost_connections():
             connection = self._connection
             connection.execute(begin.encode())
             try:
                 yield _PostgresTx(connection)
-                connection.execute(b"COMMIT")
+                send_commit(connection)
             except BaseException:
                 with contextlib.suppress(Exception):
                     connection.execute(b"ROLLBACK")
@@ -175,49 +184,50 @@ class PostgresStore(SqlStore):
 
     # what is not simply done again
 
+    def _committed(self, edit: Edit) -> list[Commit]:
+        return self.with_changes(self.commits_by_prefix(edit.id))
+
     def commit(self, edit: Edit) -> Commit:
-        """A lost reply may belong to a commit that happened: the database is asked before anything is repeated."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                return super().commit(edit)
-            except _Lost as lost:
-                time.sleep(_PAUSE * 2**attempt)
-                if found := self.commits_by_prefix(edit.id):
-                    return self.with_changes(found)[0]
-                last = lost
-        raise _unreachable(self.url, last) from last.__cause__
+        return once(self.address, lambda: SqlStore.commit(self, edit), lambda: self._committed(edit))
+
+    def rebase(self, branch: Ref, onto: Ref, edit: Edit) -> Commit | None:
+        def happened() -> list[Commit | None]:
+            if edit.changes:
+                return [*self._committed(edit)]
+            now = self.ref(branch.name)
+            return [None] if now and now.head == onto.head != branch.head else []
+
+        return once(self.address, lambda: SqlStore.rebase(self, branch, onto, edit), happened)
 
     def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref:
-        for attempt in range(_ATTEMPTS):
-            try:
-                return super().create_ref(name, kind, at, author, parent)
-            except _Lost as lost:
-                time.sleep(_PAUSE * 2**attempt)
-                made = self.ref(name)
-                if made and (made.head, made.kind, made.created_by) == (at.seq, kind, author):
-                    return made
-                last = lost
-        raise _unreachable(self.url, last) from last.__cause__
+        def happened() -> list[Ref]:
+            made = self.ref(name)
+            return [made] if made and (made.head, made.kind, made.created_by) == (at.seq, kind, author) else []
+
+        return once(self.address, lambda: SqlStore.create_ref(self, name, kind, at, author, parent), happened)
+
+    def delete_ref(self, name: str, expected: Ref | None = None) -> None:
+        def happened() -> list[None]:
+            return [] if self.ref(name) else [None]
+
+        once(self.address, lambda: SqlStore.delete_ref(self, name, expected), happened)
 
     # how engines find it
 
     @property
     def jdbc(self) -> dict[str, str]:
-        # As this connection found them: the environment and ~/.pgpass are asked by libpq, which the JVM does not have.
-        found = self._connection.info
-        return {
-            "uri": f"jdbc:postgresql://{found.host or 'localhost'}:{found.port}/{found.dbname}",
-            "jdbc.user": found.user,
-            "jdbc.password": found.password,
-        }
+        return patiently(self.address, self._jdbc)
+
+    def _jdbc(self) -> dict[str, str]:
+        with lost_connections():
+            return self.address.jdbc(self._connection)
 
     @property
     def sqlalchemy_url(self) -> str:
-        return "postgresql+psycopg" + self.url[self.url.index(":") :]
+        return self.address.sqlalchemy
 
     refs = _retried(SqlStore.refs)
     ref = _retried(SqlStore.ref)
-    delete_ref = _retried(SqlStore.delete_ref)
     touch = _retried(SqlStore.touch)
     commit_by_seq = _retried(SqlStore.commit_by_seq)
     commits_by_prefix = _retried(SqlStore.commits_by_prefix)
@@ -232,6 +242,12 @@ class PostgresStore(SqlStore):
     renew = _retried(SqlStore.renew)
     release = _retried(SqlStore.release)
     leases = _retried(SqlStore.leases)
+    now = _retried(SqlStore.now)
+    save_run = _retried(SqlStore.save_run)
+    beat_run = _retried(SqlStore.beat_run)
+    run = _retried(SqlStore.run)
+    runs = _retried(SqlStore.runs)
+    delete_runs = _retried(SqlStore.delete_runs)
     pointers = _retried(SqlStore.pointers)
     expire = _retried(SqlStore.expire)
     doomed = _retried(SqlStore.doomed)
@@ -239,55 +255,45 @@ class PostgresStore(SqlStore):
     repoint = _retried(SqlStore.repoint)
 
 
-def _connect(url: str) -> psycopg.Connection[Row]:
-    import psycopg
-
+def _connect(address: PostgresAddress) -> psycopg.Connection[Row]:
     # If the network swallows a connection, Postgres may keep its transaction and its locks: it ends them after a while,
     # and whoever waits for them waits a little longer than that.
-    return psycopg.connect(
-        url,
-        autocommit=True,
-        connect_timeout=10,
-        prepare_threshold=None,  # prepared statements would not survive a pooler between us and Postgres
-        application_name="mere",
-        options=f"-c idle_in_transaction_session_timeout={_IDLE_MS} -c lock_timeout={2 * _IDLE_MS}",
-    )
+    connection = address.connect("mere", idle_in_transaction_session_timeout=_IDLE_MS, lock_timeout=2 * _IDLE_MS)
+    connection.autocommit = True
+    return connection
 
 
 @contextlib.contextmanager
-def _lost_connections() -> Iterator[None]:
-    import psycopg
-    from psycopg import errors
-
-    try:
-        yield
-    except errors.UniqueViolation as error:
-        if error.diag.table_name == "mere_refs":
-            raise RefExists("Another process has just made a ref of that name.") from error
-        raise _Lost from error  # two writers met: the second look decides
-    except (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable) as error:
-        raise _Lost from error
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise _Lost from error
-    except psycopg.Error as error:
-        raise LakeError(f"Postgres refused: {_line(error)}. Nothing was changed.") from error
-
-
-@contextlib.contextmanager
-def _opened(url: str) -> Iterator[psycopg.Connection[Row]]:
-    """A connection for setting up, in one transaction."""
+def _setting_up(address: PostgresAddress) -> Iterator[psycopg.Connection[Row]]:
+    """A connection for making and altering tables, in one transaction."""
     import psycopg
 
+    def connect() -> psycopg.Connection[Row]:
+        with lost_connections():
+            return _connect(address)
+
     try:
-        with contextlib.closing(_connect(url)) as connection, connection.transaction():
+        with contextlib.closing(patiently(address, connect, OPENING)) as connection, connection.transaction():
             # Two that open a new lake at once take turns.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('mere'))")
             yield connection
     except psycopg.Error as error:
-        raise LakeUnreadable(
-            f"{_shown(url)} cannot be used: {_line(error)}. Nothing was changed.",
-            remedy="Check that Postgres runs there, and the user and password in the environment.",
-        ) from error
+        raise address.failure(error) from error
+
+
+def _update(address: PostgresAddress) -> None:
+    from psycopg import errors
+
+    with _setting_up(address) as connection:
+        version = _version(connection) or 0
+        try:
+            _migrate(connection, version)
+        except errors.InsufficientPrivilege as error:
+            raise LakeUnreadable(
+                f"The tables in {address} are of an older mere (schema {version}; this one needs {len(MIGRATIONS)}),"
+                f" and this user may not alter them: {line(error)}. {UNTOUCHED}",
+                remedy="Let the owner of the tables open the lake once with this mere: mere tables",
+            ) from error
 
 
 def _version(connection: psycopg.Connection[Row]) -> int | None:
@@ -324,22 +330,3 @@ def _start(connection: psycopg.Connection[Row], root: str, author: str) -> None:
         " VALUES ('main', 'branch', %s, %s, %s, %s)",
         (line and line[0], seq and seq[0], now, author),
     )
-
-
-def _unreachable(url: str, lost: _Lost) -> LakeUnreadable:
-    return LakeUnreadable(
-        f"{_shown(url)} cannot be reached, or not written to: {_line(lost.__cause__)}. Nothing was changed.",
-        remedy="Check that Postgres runs there, and the user and password in the environment; then try again.",
-    )
-
-
-def _shown(url: str) -> str:
-    """The URL without a password."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
-
-
-def _line(error: BaseException | None) -> str:
-    text = str(error).strip().splitlines()
-    return text[0].rstrip(".") if text else type(error).__name__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mere.lake.schema import CATALOG
 
-_NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
 
 _MERE = """
 CREATE TABLE mere_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -81,7 +81,7 @@ BEGIN
     END IF;
     INSERT INTO mere_commits (id, line, parent, kind, at)
         SELECT substr(replace(gen_random_uuid()::text, '-', ''), 1, 16), branch.line, branch.head, 'write',
-            greatest({_NOW}, p.at)
+            greatest({NOW}, p.at)
         FROM mere_commits p WHERE p.seq = branch.head
         RETURNING seq INTO branch.head;
     UPDATE mere_refs SET head = branch.head WHERE name = ref;
@@ -159,5 +159,36 @@ CREATE TRIGGER mere_properties AFTER INSERT OR UPDATE OR DELETE ON iceberg_names
     FOR EACH ROW EXECUTE FUNCTION mere_guard_properties();
 """
 
+_RUNS = """
+CREATE TABLE mere_runs (
+    id TEXT PRIMARY KEY,
+    target TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    status TEXT NOT NULL,
+    author TEXT NOT NULL,
+    started_at TEXT COLLATE "C" NOT NULL,
+    ended_at TEXT COLLATE "C",
+    beat_at TEXT COLLATE "C" NOT NULL,
+    about TEXT NOT NULL
+);
+CREATE INDEX mere_runs_started ON mere_runs (started_at);
+"""
+
+# Whoever was let into the tables of an older mere is let into a new one as well.
+_GRANTS = """
+DO $$
+DECLARE
+    given RECORD;
+BEGIN
+    FOR given IN
+        SELECT a.grantee, a.privilege_type FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = 'mere_refs'::regclass AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('GRANT %s ON mere_runs TO %s', given.privilege_type,
+            CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END);
+    END LOOP;
+END $$;
+"""
+
 # One script a version; a database at version N has run the first N. Never edit one that was released.
-MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS,)
+MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS, _RUNS + _GRANTS)

@@ -62,7 +62,7 @@ def publish(store: Store, reader: MetadataReader, guard: Guard, request: Request
     for _ in range(_ATTEMPTS):
         source, target = (_standing(store, name) for name in (request.source.name, request.target))
         request = replace(request, source=source)
-        parting = store.divergence(store.commit_by_seq(source.head), store.commit_by_seq(target.head))
+        parting = store.divergence(source, target)
         prepared = _prepare(request, parting, reader, guard)
         faults.point("publish.prepared")
         if request.dry_run:
@@ -93,11 +93,20 @@ def _standing(store: Store, name: str) -> Ref:
 
 
 def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guard: Guard) -> Publication:
+    todo, clashes = merge(parting, {Key.of(table) for table in request.reads})
+    todo = [change._replace(new=guard(change)) for change in todo]
+    conflicts = tuple(conflict(key, parting, reader) for key in sorted(clashes))
+    changes = tuple(counted(change, reader) for change in todo)
+    return Publication(request.source.name, request.target, parting.base, changes, conflicts)
+
+
+def merge(parting: Divergence, reads: Collection[Key] = ()) -> tuple[list[Change], set[Key]]:
+    """The branch's changes as they can be made to the target as it stands, and the keys in which they clash."""
     ours = fold(change for commit in parting.source for change in commit.changes)
     theirs = fold(change for commit in parting.target for change in commit.changes)
     seen = _seen(parting)
     undone = _undone(parting, seen)
-    todo, clashes = [], {key for key in theirs if key in {Key.of(table) for table in request.reads}}
+    todo, clashes = [], {key for key in theirs if key in reads}
     for key, change in ours.items():
         standing = theirs[key].new if key in theirs else change.old
         if key.space is Space.PROPERTY and change.old is None and standing is not None:
@@ -106,11 +115,8 @@ def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guar
         if standing not in seen[key] or key in undone:
             clashes.add(key)
         elif standing != change.new:
-            todo.append(replace(change, old=standing))
-    todo = [replace(change, new=guard(change)) for change in todo]
-    conflicts = tuple(_conflict(key, parting, reader) for key in sorted(clashes))
-    changes = tuple(counted(change, reader) for change in todo)
-    return Publication(request.source.name, request.target, parting.base, changes, conflicts)
+            todo.append(change._replace(old=standing))
+    return todo, clashes
 
 
 def _seen(parting: Divergence) -> dict[Key, dict[Entry | None, int]]:
@@ -152,7 +158,7 @@ def _edit(store: Store, request: Request, parting: Divergence, changes: tuple[Ch
     )
 
 
-def _conflict(key: Key, parting: Divergence, reader: MetadataReader) -> Conflict:
+def conflict(key: Key, parting: Divergence, reader: MetadataReader) -> Conflict:
     def last(commits: tuple[Commit, ...]) -> Commit | None:
         found = next((c for c in reversed(commits) if any(change.key == key for change in c.changes)), None)
         return described(found, reader) if found else None

@@ -12,7 +12,9 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
+from mere.config import S3Settings
 from mere.lake.guards import PROPERTIES
+from mere.lake.s3 import pyiceberg_properties
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
 class RefCatalog(SqlCatalog):
     """Sets on every new table what mere's Spark catalogs set: the guards' properties, and a folder of its own."""
 
-    def __init__(self, ref: str, url: str, warehouse: str) -> None:
-        super().__init__(ref, uri=url, warehouse=warehouse, init_catalog_tables="false")
+    def __init__(self, ref: str, url: str, warehouse: str, s3: S3Settings | None = None) -> None:
+        files = pyiceberg_properties(s3) if s3 else {}
+        super().__init__(ref, uri=url, warehouse=warehouse, init_catalog_tables="false", **files)
         # A pool for every ref that was ever asked for would fill a database's connections.
         self.engine.dispose()
         self.engine = create_engine(url, poolclass=NullPool)

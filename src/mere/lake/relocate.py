@@ -1,4 +1,4 @@
-"""Mending a lake whose folder was moved or copied (`mere relocate`).
+"""Mending a lake whose files were moved or copied (`mere relocate`): to another folder, bucket or prefix.
 
 Iceberg keeps absolute paths: in metadata files, manifest lists, manifests and delete files. Each of them that names a
 path under the old folder is written again, under a new name beside the old file; data files stay as they are. Then one
@@ -20,14 +20,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from mere.config import S3Settings, is_s3
 from mere.errors import LakeError, MetadataMissing
 from mere.lake import avro, faults
-from mere.lake.files import DELETED, read, read_metadata, readable, snapshots
+from mere.lake.files import DELETED, read_metadata, readable, snapshots
 from mere.lake.metadata import Json, Metadata
+from mere.lake.places import DATABASE, claim, disown, open_store, require_own
 from mere.lake.port import Store
 from mere.lake.positions import PATH_ID, moved_positions, moved_vectors
 from mere.lake.sqlite import SqliteStore
-from mere.lake.storage import LocalStorage, Storage, split_scheme
+from mere.lake.storage import Storage, canonical, place, split_scheme, storage_at
 
 Progress = Callable[[int, int], None]  # metadata files done, and to be done
 
@@ -60,26 +62,34 @@ class Move:
     new: str
 
     def __call__(self, location: str) -> str:
-        scheme, path = split_scheme(location)
+        path = canonical(location)
         if path == self.old or path.startswith(f"{self.old}/"):
+            # Who wrote file: may want to read it; of S3 there is one spelling that all engines know.
+            scheme = "" if is_s3(self.new) else split_scheme(location)[0]
             return scheme + self.new + path[len(self.old) :]
         return location
 
 
-def relocate(path: str | PathLike[str], *, catalog: str | None = None, progress: Progress | None = None) -> Relocation:
+def relocate(
+    path: str | PathLike[str],
+    *,
+    catalog: str | None = None,
+    s3: S3Settings | None = None,
+    progress: Progress | None = None,
+) -> Relocation:
     """Make a lake that was moved or copied whole again, where it now is. One that was not moved is left alone."""
-    from mere.lake.lake import DATABASE, open_store  # the lake itself offers this verb
-
-    root = Path(path).resolve()
+    root = place(path)
+    storage = storage_at(root, s3)
     store = open_store(root, catalog)
     try:
         old_root, lake_id = store.root, store.lake_id
-        if old_root == str(root):
+        if old_root == root:
             return Relocation(old_root, old_root, lake_id, copied=False, pointers=0, files=0, size=0)
+        require_own(storage, root, lake_id)
         # A catalog in another place is not copied with the folder.
-        copied = catalog is None and _is_at(Path(old_root) / DATABASE, root / DATABASE, lake_id)
+        copied = catalog is None and _is_at(Path(old_root) / DATABASE, Path(root) / DATABASE, lake_id)
         lake_id = secrets.token_hex(16) if copied else lake_id
-        rewriter = Rewriter(LocalStorage(), Move(old_root, str(root)))
+        rewriter = Rewriter(storage, Move(old_root, root))
         pointers = store.pointers()
         moved = rewriter.move(pointers, progress)
         faults.point("relocate.written")
@@ -88,8 +98,11 @@ def relocate(path: str | PathLike[str], *, catalog: str | None = None, progress:
                 "Somebody wrote to this lake while its paths were being mended. No pointer was changed.",
                 remedy="Stop the writer and run mere relocate again.",
             )
-        store.repoint(_named(store, rewriter.relocated) | moved, str(root), lake_id)
-        return Relocation(old_root, str(root), lake_id, copied, len(moved), rewriter.files, rewriter.size)
+        if copied:
+            disown(storage, root)
+        store.repoint(_named(store, rewriter.relocated) | moved, root, lake_id)
+        claim(storage, root, lake_id)
+        return Relocation(old_root, root, lake_id, copied, len(moved), rewriter.files, rewriter.size)
     finally:
         store.close()
 
@@ -201,7 +214,7 @@ class Rewriter:
 
     def _avro(self, location: str, change: Callable[[avro.Record], avro.Record]) -> _Copy:
         at = self.relocated(location)
-        content = read(self._storage, at)
+        content = self._storage.read(at)
         changed = False
 
         def noted(record: avro.Record) -> avro.Record:
@@ -261,7 +274,7 @@ class Rewriter:
                 f"{location} has position deletes in {file_format}, which mere cannot rewrite. No pointer was changed.",
                 remedy="Move the lake back, compact the table with Spark's rewrite_data_files, and move it again.",
             )
-        content = read(self._storage, location)
+        content = self._storage.read(location)
         with readable(location):
             return rewrite(location, content)
 

@@ -121,17 +121,20 @@ def _bind(
 ) -> str:
     """Bind both sides, without what they have in common if possible; say which files are read."""
     first, second = bindings.refs
+    storage = bindings.tables(first).reader.storage
     if any(bindings.tables(ref).is_view(name) for ref, name in zip((first, second), names, strict=True)):
         parts: Any = "a view is read whole"
     else:
-        parts = touched(str(names[1]), *sides, bindings.tables(first).reader.storage, folder)
+        parts = touched(str(names[1]), *sides, storage, folder)
     if isinstance(parts, str):
         for ref, name in zip((first, second), names, strict=True):
             bindings.bind(ref, name)
         return f"all files: {parts}"
     bindings.load_extensions()
     for ref, name, metadata, part in zip((first, second), names, sides, parts, strict=True):
-        item = scans.item(connection, str(name), part.location, part.kinds) if part.location else _empty(metadata)
+        item = _empty(metadata)
+        if part.location:
+            item = scans.item(connection, str(name), part.location, part.kinds, storage)
         bindings.bind_item(ref, name, item)
     counts = [f"{part.count:,} of {side.files:,}" for part, side in zip(parts, sides, strict=True)]
     return f"touched files: {counts[0]} of the old, {counts[1]} of the new"
@@ -207,9 +210,11 @@ class _Search:
 
     def by_key(self, table: TableName, read: str) -> RowDiff:
         columns = self.columns
-        added, removed, both, changed, *unique, adds, removes, changes, olds, news, counts = self._run(self._join())[0]
-        # A key that stands twice on one side either matches twice, or not at all.
-        if [both + removed, both + added, *unique] != [olds, news, added, removed]:
+        found = self._run(self._join())[0]
+        added, removed, changed, new_keys, adds, removes, changes, olds, news, old_keys, counts = found
+        # If the old keys are unique, a new row matches one old row or none; then so many match on both sides, unless
+        # a new key stands twice, and matches twice or not at all.
+        if [old_keys, news - added, new_keys] != [olds, olds - removed, added]:
             raise self._duplicates(table)
         named = {columns.compared[at].name: count for at, count in zip(columns.others, counts, strict=True) if count}
         return RowDiff(
@@ -229,24 +234,28 @@ class _Search:
 
     def _join(self) -> str:
         columns, samples = self.columns, max(self.samples, 1)
-        both = "(o.here AND n.here)"
         matched = " AND ".join("{} IS NOT DISTINCT FROM {}".format(*self._compared(at)) for at in columns.key)
-        flags = [f"{both} AND {' IS DISTINCT FROM '.join(self._compared(at))} AS d{at}" for at in columns.others]
+        flags = [
+            f"o.here AND n.here AND {' IS DISTINCT FROM '.join(self._compared(at))} AS d{at}" for at in columns.others
+        ]
         changed = " OR ".join(f"d{at}" for at in columns.others) or "false"
         differing = ", ".join(f"d{at}" for at in columns.others)
         counts = ", ".join(f"count(*) FILTER (d{at})" for at in columns.others)
         old, new = (f"row({', '.join(f'{side}.c{at}' for at in columns.key)})" for side in ("o", "n"))
+        old_keys = ", ".join(self._compared(at)[0] for at in columns.key)
+        # What is equal has to go before rows are made of columns, which is dear; and DuckDB would keep all of a
+        # relation that is named twice, so the old keys are read by a name of their own.
         return f"""WITH o AS ({self._side(0)}), n AS ({self._side(1)}),
 joined AS (SELECT {", ".join(["o", "n", f"{old} AS old_key", f"{new} AS new_key", *flags])}
   FROM o FULL JOIN n ON {matched})
-SELECT count(*) FILTER (o.here IS NULL), count(*) FILTER (n.here IS NULL), count(*) FILTER {both},
-  count(*) FILTER ({changed}),
-  count(DISTINCT new_key) FILTER (o.here IS NULL), count(DISTINCT old_key) FILTER (n.here IS NULL),
+SELECT count(*) FILTER (o.here IS NULL), count(*) FILTER (n.here IS NULL), count(*) FILTER ({changed}),
+  count(DISTINCT new_key) FILTER (o.here IS NULL),
   arg_min(n, new_key, {samples}) FILTER (o.here IS NULL),
   arg_min(o, old_key, {samples}) FILTER (n.here IS NULL),
   arg_min({{'o': o, 'n': n, 'differs': [{differing}]}}, new_key, {samples}) FILTER ({changed}),
-  (SELECT count(*) FROM {self.tables[0]}), (SELECT count(*) FROM {self.tables[1]}), [{counts}]
-FROM joined"""
+  (SELECT count(*) FROM {self.tables[0]}), (SELECT count(*) FROM {self.tables[1]}),
+  (SELECT count(*) FROM (SELECT DISTINCT {old_keys} FROM ({self._side(0)}) o)), [{counts}]
+FROM joined WHERE o.here IS NULL OR n.here IS NULL OR {changed}"""
 
     def by_row(self, table: TableName, read: str) -> RowDiff:
         """Equal rows are counted together: a row that stands twice on one side and once on the other differs once."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from mere.errors import ReadOnlyRef, RefNotFound
 from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space, Stats, difference
-from mere.lake.port import Edit, Head, Moved
+from mere.lake.port import Divergence, Edit, Head, Moved
 from mere.lake.refs import Ref, RefKind
 
 Row = tuple[Any, ...]
-T = TypeVar("T")
 
 COMMIT = "c.seq, c.id, c.line, c.parent, c.kind, c.at, c.author, c.message, c.run, c.source, c.expired"
 REF = "r.name, r.kind, r.head, r.parent, r.created_at, r.created_by"
@@ -21,26 +19,83 @@ CHANGE = (
     "c.seq, c.space, c.namespace, c.name, c.old_kind, c.old, c.new_kind, c.new,"
     " c.rows_added, c.rows_removed, c.files_added, c.files_removed"
 )
-# The lines that lead to a commit, each with the last of its commits that belongs to the history.
-CHAIN = """WITH RECURSIVE chain (line, upto) AS (
+
+
+def _lines(name: str) -> str:
+    """The lines that lead to a commit, each with the last of its commits that belongs to the history."""
+    return f"""{name} (line, upto) AS (
     SELECT line, seq FROM mere_commits WHERE seq = ?
     UNION ALL
-    SELECT b.line, b.seq FROM chain
-    JOIN mere_lines l ON l.line = chain.line JOIN mere_commits b ON b.seq = l.base)"""
-IN_CHAIN = "JOIN chain ON c.line = chain.line AND c.seq <= chain.upto"
+    SELECT b.line, b.seq FROM {name}
+    JOIN mere_lines l ON l.line = {name}.line JOIN mere_commits b ON b.seq = l.base)"""
+
+
+def _within(name: str) -> str:
+    return f"JOIN {name} ON c.line = {name}.line AND c.seq <= {name}.upto"
+
+
+CHAIN, IN_CHAIN = f"WITH RECURSIVE {_lines('chain')}", _within("chain")
+# Two histories, and the last commit that they share.
+_PARTED = f"""WITH RECURSIVE {_lines("ours")}, {_lines("theirs")}, base (seq) AS (
+    SELECT max(CASE WHEN ours.upto < theirs.upto THEN ours.upto ELSE theirs.upto END)
+    FROM ours JOIN theirs ON ours.line = theirs.line)"""
+_OURS, _THEIRS = (f"{_within(side)} AND c.seq > (SELECT seq FROM base)" for side in ("ours", "theirs"))
 
 _SPACES = {space.value: space for space in Space}
 _KINDS = {kind.value: kind for kind in Kind}
 _COMMIT_KINDS = {kind.value: kind for kind in CommitKind}
 
-_INSERT_RELATION = (
-    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location,"
-    " previous_metadata_location) VALUES (?, ?, ?, ?, ?, ?)"
+
+class _Table(NamedTuple):
+    """How the entries of a space are read and moved. Each row is written only if it still holds the old value."""
+
+    select: str
+    delete: str
+    update: str
+    insert: str
+
+
+_TABLES = {
+    Space.RELATION: _Table(
+        "SELECT given.ref, t.table_namespace, t.table_name, lower(coalesce(t.iceberg_type, 'TABLE')),"
+        " t.metadata_location FROM {given} JOIN iceberg_tables t ON t.catalog_name = given.ref"
+        " AND t.table_namespace = given.namespace AND t.table_name = given.name",
+        "DELETE FROM iceberg_tables WHERE (catalog_name, table_namespace, table_name, metadata_location)"
+        " IN (SELECT ref, namespace, name, old FROM {given})",
+        "UPDATE iceberg_tables AS t SET iceberg_type = upper(given.kind), metadata_location = given.new,"
+        " previous_metadata_location = given.old FROM {given} WHERE t.catalog_name = given.ref"
+        " AND t.table_namespace = given.namespace AND t.table_name = given.name AND t.metadata_location = given.old",
+        "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location)"
+        " SELECT ref, namespace, name, upper(kind), new FROM {given}",
+    ),
+    Space.PROPERTY: _Table(
+        "SELECT given.ref, t.namespace, t.property_key, 'property', t.property_value"
+        " FROM {given} JOIN iceberg_namespace_properties t ON t.catalog_name = given.ref"
+        " AND t.namespace = given.namespace AND t.property_key = given.name",
+        "DELETE FROM iceberg_namespace_properties WHERE (catalog_name, namespace, property_key, property_value)"
+        " IN (SELECT ref, namespace, name, old FROM {given})",
+        "UPDATE iceberg_namespace_properties AS t SET property_value = given.new FROM {given}"
+        " WHERE t.catalog_name = given.ref AND t.namespace = given.namespace AND t.property_key = given.name"
+        " AND t.property_value = given.old",
+        "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)"
+        " SELECT ref, namespace, name, new FROM {given}",
+    ),
+}
+_CHANGES = (
+    *("seq", "line", "space", "namespace", "name", "old_kind", "old", "new_kind", "new"),
+    *("rows_added", "rows_removed", "files_added", "files_removed"),
 )
-_INSERT_PROPERTY = (
-    "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)"
-    " VALUES (?, ?, ?, ?)"
+_NUMBERS = {"seq", "line", "rows_added", "rows_removed", "files_added", "files_removed"}
+_INSERT_CHANGES = f"INSERT INTO mere_changes ({', '.join(_CHANGES)}) SELECT " + (
+    ", ".join(f"CAST({name} AS BIGINT)" if name in _NUMBERS else name for name in _CHANGES) + " FROM {given}"
 )
+
+
+class Given(NamedTuple):
+    """Rows that are handed to a statement, in which they are a relation by the name of `given`."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
 
 
 class Tx(Protocol):
@@ -48,7 +103,14 @@ class Tx(Protocol):
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int: ...
-    def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> int: ...
+
+    def rows_for(self, sql: str, given: Given) -> list[Row]:
+        """The given rows stand where the statement says `{given}`; it must mean the same for a part of them. Databases
+        differ in what a number in them becomes: it has to be cast."""
+        ...
+
+    def run_for(self, sql: str, given: Given) -> int: ...
+
     def insert(self, sql: str, parameters: Sequence[Any], column: str) -> int:
         """Insert one row; the number that the database gave it in that column."""
         ...
@@ -129,24 +191,23 @@ def commit_at(tx: Tx, seq: int) -> Commit:
 
 def commits_at(tx: Tx, seqs: Sequence[int]) -> list[Commit]:
     """The commits with their changes, in the order in which they were asked for."""
-    found: dict[int, Commit] = {}
-    for part in _parts(seqs):
-        marks = ", ".join("?" * len(part))
-        rows = tx.rows(f"SELECT {COMMIT} FROM mere_commits c WHERE c.seq IN ({marks})", part)
-        found |= {commit.seq: commit for commit in with_changes(tx, rows)}
+    query = f"SELECT {COMMIT} FROM mere_commits c WHERE c.seq IN (SELECT CAST(seq AS BIGINT) FROM {{given}})"
+    found = {commit.seq: commit for commit in with_changes(tx, tx.rows_for(query, _seqs(seqs)))}
     return [found[seq] for seq in seqs]
 
 
 def with_changes(tx: Tx, commits: Sequence[Row]) -> list[Commit]:
     """The commits of these rows, each with its changes."""
     changes: dict[int, list[Change]] = {row[0]: [] for row in commits}
-    for part in _parts(list(changes)):
-        marks = ", ".join("?" * len(part))
-        query = f"""SELECT {CHANGE} FROM mere_changes c WHERE c.seq IN ({marks})
-            ORDER BY c.seq, c.space DESC, c.namespace, c.name"""
-        for row in tx.rows(query, part):
-            changes[row[0]].append(_to_change(row))
+    query = f"""SELECT {CHANGE} FROM mere_changes c WHERE c.seq IN (SELECT CAST(seq AS BIGINT) FROM {{given}})
+        ORDER BY c.seq, c.space DESC, c.namespace, c.name"""
+    for row in tx.rows_for(query, _seqs(changes)):
+        changes[row[0]].append(_to_change(row))
     return [to_commit(row, changes[row[0]]) for row in commits]
+
+
+def _seqs(seqs: Iterable[int]) -> Given:
+    return Given(("seq",), [(seq,) for seq in seqs])
 
 
 def head(tx: Tx, name: str) -> Head:
@@ -183,28 +244,20 @@ def _standing(tx: Tx, name: str) -> Entries:
     return entries
 
 
-def _standing_at(tx: Tx, name: str, keys: Collection[Key]) -> Entries:
-    """The entries of some keys: a publish of ten tables must not read ten thousand rows."""
-    entries: dict[Key, Entry] = {}
-    for part in _parts(sorted(keys)):
-        places = ", ".join(["(?, ?)"] * len(part))
-        names = [text for key in part for text in (key.namespace, key.name)]
-        where = f"catalog_name = ? AND (%s) IN (VALUES {places})"
-        for space, namespace, key, kind, value in tx.rows(
-            f"SELECT 'relation', table_namespace, table_name, lower(coalesce(iceberg_type, 'TABLE')), metadata_location"
-            f" FROM iceberg_tables WHERE {where % 'table_namespace, table_name'}"
-            f" UNION ALL SELECT 'property', namespace, property_key, 'property', property_value"
-            f" FROM iceberg_namespace_properties WHERE {where % 'namespace, property_key'}",
-            (name, *names, name, *names),
-        ):
-            entries[Key(_SPACES[space], namespace, key)] = Entry(_KINDS[kind], value)
+def _standing_at(tx: Tx, refs: Collection[str], keys: Collection[Key]) -> dict[str, dict[Key, Entry]]:
+    """The entries of some keys, ref by ref: a publish of ten tables must not read ten thousand rows."""
+    entries: dict[str, dict[Key, Entry]] = {ref: {} for ref in refs}
+    for space, table in _TABLES.items():
+        wanted = [(ref, key.namespace, key.name) for ref in refs for key in keys if key.space is space]
+        for ref, namespace, name, kind, value in tx.rows_for(table.select, Given(("ref", "namespace", "name"), wanted)):
+            entries[ref][Key(space, namespace, name)] = Entry(_KINDS[kind], value)
     return entries
 
 
 def standing_changes(tx: Tx, edit: Edit) -> list[Change]:
     """The edit's changes that are still to be made, in the order of their keys, if the target still allows them."""
     reads = edit.reads or {}
-    standing = _standing_at(tx, edit.target, {change.key for change in edit.changes} | reads.keys())
+    standing = _standing_at(tx, [edit.target], {change.key for change in edit.changes} | reads.keys())[edit.target]
     todo = [change for change in edit.changes if standing.get(change.key) != change.new]
     moved = {change.key for change in todo if standing.get(change.key) != change.old}
     moved |= {key for key, entry in reads.items() if standing.get(key) != entry}
@@ -214,48 +267,23 @@ def standing_changes(tx: Tx, edit: Edit) -> list[Change]:
 
 
 def move_pointers(tx: Tx, target: str, changes: Collection[Change]) -> None:
-    """Each row is written only if it still holds the old pointer; a row that does not is a bug or a broken lock."""
     done = 0
-    relations = [c for c in changes if c.key.space is Space.RELATION]
-    properties = [c for c in changes if c.key.space is Space.PROPERTY]
-    where = "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
-    done += tx.run_many(
-        f"DELETE FROM iceberg_tables {where}",
-        [(target, c.key.namespace, c.key.name, c.old.value) for c in relations if c.old and not c.new],
-    )
-    done += tx.run_many(
-        f"UPDATE iceberg_tables SET iceberg_type = ?, metadata_location = ?, previous_metadata_location = ? {where}",
-        [
-            (c.new.kind.upper(), c.new.value, c.old.value, target, c.key.namespace, c.key.name, c.old.value)
-            for c in relations
-            if c.old and c.new
-        ],
-    )
-    done += _insert(tx, target, {c.key: c.new for c in changes if c.new and not c.old})
-    where = "WHERE catalog_name = ? AND namespace = ? AND property_key = ? AND property_value = ?"
-    done += tx.run_many(
-        f"DELETE FROM iceberg_namespace_properties {where}",
-        [(target, c.key.namespace, c.key.name, c.old.value) for c in properties if c.old and not c.new],
-    )
-    done += tx.run_many(
-        f"UPDATE iceberg_namespace_properties SET property_value = ? {where}",
-        [(c.new.value, target, c.key.namespace, c.key.name, c.old.value) for c in properties if c.old and c.new],
-    )
-    if done != len(changes):
+    for space, table in _TABLES.items():
+        some = [change for change in changes if change.key.space is space]
+        done += tx.run_for(table.delete, _moves(target, [change for change in some if not change.new]))
+        done += tx.run_for(table.update, _moves(target, [change for change in some if change.old and change.new]))
+        done += tx.run_for(table.insert, _moves(target, [change for change in some if not change.old]))
+    if done != len(changes):  # a bug, or a broken lock
         raise AssertionError(f"{done} of {len(changes)} pointers moved on {target} inside one transaction")
 
 
-def _insert(tx: Tx, name: str, entries: Entries) -> int:
-    return tx.run_many(
-        _INSERT_RELATION,
+def _moves(ref: str, changes: Collection[Change]) -> Given:
+    return Given(
+        ("ref", "namespace", "name", "kind", "old", "new"),
         [
-            (name, key.namespace, key.name, entry.kind.upper(), entry.value, None)
-            for key, entry in entries.items()
-            if key.space is Space.RELATION
+            (ref, key.namespace, key.name, new and new.kind.value, old and old.value, new and new.value)
+            for key, old, new in ((change.key, change.old, change.new) for change in changes)
         ],
-    ) + tx.run_many(
-        _INSERT_PROPERTY,
-        [(name, key.namespace, key.name, entry.value) for key, entry in entries.items() if key.space is Space.PROPERTY],
     )
 
 
@@ -263,7 +291,7 @@ def fill(tx: Tx, name: str, seq: int) -> None:
     """Give a new ref the rows of a commit: copied from a ref that stands there, else from the log."""
     standing = tx.rows("SELECT name FROM mere_refs WHERE head = ? AND name <> ? LIMIT 1", (seq, name))
     if not standing:
-        _insert(tx, name, entries_at(tx, seq))
+        move_pointers(tx, name, [Change(key, None, entry) for key, entry in entries_at(tx, seq).items()])
         return
     tx.run(
         "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, iceberg_type, metadata_location,"
@@ -281,23 +309,20 @@ def fill(tx: Tx, name: str, seq: int) -> None:
 
 def record(tx: Tx, edit: Edit, target: Ref, changes: Sequence[Change]) -> Commit:
     """Write the commit and its changes, and make it the target's head."""
-    parent = commit_at(tx, target.head)
-    line = tx.rows("SELECT line FROM mere_refs WHERE name = ?", (edit.target,))[0][0]
-    at = stamp(max(datetime.now(UTC), parent.at))
+    standing = "SELECT r.line, c.at FROM mere_refs r JOIN mere_commits c ON c.seq = r.head WHERE r.name = ?"
+    ((line, before),) = tx.rows(standing, (edit.target,))
+    at = max(stamp(datetime.now(UTC)), before)
     source = edit.source.name if edit.source else None
+    about = (edit.id, line, target.head, edit.kind.value, at, edit.author, edit.message, edit.run, source)
     seq = tx.insert(
         "INSERT INTO mere_commits (id, line, parent, kind, at, author, message, run, source)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (edit.id, line, parent.seq, edit.kind.value, at, edit.author, edit.message, edit.run, source),
+        about,
         "seq",
     )
-    tx.run_many(
-        "INSERT INTO mere_changes (seq, line, space, namespace, name, old_kind, old, new_kind, new,"
-        " rows_added, rows_removed, files_added, files_removed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_change_row(seq, line, change) for change in changes],
-    )
+    tx.run_for(_INSERT_CHANGES, Given(_CHANGES, [_change_row(seq, line, change) for change in changes]))
     tx.run("UPDATE mere_refs SET head = ? WHERE name = ?", (seq, edit.target))
-    return replace(commit_at(tx, seq), changes=tuple(changes))
+    return to_commit((seq, *about, False), changes)
 
 
 def _change_row(seq: int, line: int, change: Change) -> Row:
@@ -310,26 +335,27 @@ def _change_row(seq: int, line: int, change: Change) -> Row:
     )
 
 
-def parting(tx: Tx, one: int, other: int) -> int:
-    """The last commit that two histories share."""
-    lines = f"{CHAIN} SELECT line, upto FROM chain"
-    reached: dict[int, int] = dict(tx.rows(lines, (other,)))
-    return int(next(min(upto, reached[line]) for line, upto in tx.rows(lines, (one,)) if line in reached))
+def divergence(tx: Tx, ours: int, theirs: int) -> Divergence:
+    query = f"""{_PARTED}
+    SELECT 'ours', {COMMIT} FROM mere_commits c {_OURS}
+    UNION ALL SELECT 'theirs', {COMMIT} FROM mere_commits c {_THEIRS}
+    UNION ALL SELECT 'base', {COMMIT} FROM mere_commits c WHERE c.seq = (SELECT seq FROM base)
+    ORDER BY 2"""
+    sides: dict[str, list[Row]] = {"ours": [], "theirs": [], "base": []}
+    for side, *row in tx.rows(query, (ours, theirs)):
+        sides[side].append(tuple(row))
+    commits = with_changes(tx, sides["ours"] + sides["theirs"])
+    own = len(sides["ours"])
+    return Divergence(to_commit(sides["base"][0]), tuple(commits[:own]), tuple(commits[own:]))
 
 
 def follow(tx: Tx, branch: Ref, target: str, seq: int) -> None:
     """Start a branch again from the target's new head, touching only what either side changed since they parted."""
-    base = parting(tx, branch.head, seq)
-    touched = f"{CHAIN} SELECT DISTINCT c.space, c.namespace, c.name FROM mere_changes c {IN_CHAIN} AND c.seq > ?"
-    keys = {
-        Key(_SPACES[space], namespace, name)
-        for side in (branch.head, seq)
-        for space, namespace, name in tx.rows(touched, (side, base))
-    }
-    changes = difference(_standing_at(tx, branch.name, keys), _standing_at(tx, target, keys))
-    move_pointers(tx, branch.name, list(changes.values()))
+    touched = f"""{_PARTED}
+    SELECT x.space, x.namespace, x.name FROM mere_commits c {_OURS} JOIN mere_changes x ON x.seq = c.seq
+    UNION SELECT x.space, x.namespace, x.name FROM mere_commits c {_THEIRS} JOIN mere_changes x ON x.seq = c.seq"""
+    found = tx.rows(touched, (branch.head, seq))
+    keys = {Key(_SPACES[space], namespace, name) for space, namespace, name in found}
+    standing = _standing_at(tx, [branch.name, target], keys)
+    move_pointers(tx, branch.name, list(difference(standing[branch.name], standing[target]).values()))
     tx.run("UPDATE mere_refs SET line = ?, head = ? WHERE name = ?", (new_line(tx, seq), seq, branch.name))
-
-
-def _parts(items: Sequence[T], size: int = 400) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

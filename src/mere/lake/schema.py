@@ -204,5 +204,21 @@ END;
 {_one_ref("iceberg_namespace_properties")}
 """
 
+_RUNS = """
+CREATE TABLE mere_runs (
+    id TEXT PRIMARY KEY,
+    target TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    status TEXT NOT NULL,
+    author TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    ended_at TEXT,
+    beat_at TEXT NOT NULL,
+    about TEXT NOT NULL
+);
+CREATE INDEX mere_runs_started ON mere_runs (started_at);
+"""
+
 # One script a version; a database at version N has run the first N. Never edit one that was released.
-MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _TRIGGERS,)
+MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _TRIGGERS, _RUNS)
+READABLE = 1  # the oldest version that can be read as it is, where it cannot be written: what came later was added

@@ -8,17 +8,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import orjson
 
 from mere.errors import LakeError, RefExists
 from mere.lake import faults, rows
 from mere.lake.commits import Commit, Entries, Key, Space
 from mere.lake.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.refs import Ref, RefKind
-from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Tx, stamp, to_commit
+from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
+from mere.lake.runs import Run, RunStatus
 from mere.names import TableName
 
 _PAGE = 200
+_LEASE = "target, namespace, name, holder, acquired_at, expires_at"
+_RUN = "id, target, branch, status, author, started_at, ended_at, beat_at, about"
+_RELEASE = """DELETE FROM mere_leases
+    WHERE (target, namespace, name, holder) IN (SELECT target, namespace, name, holder FROM {given})"""
 
 
 class SqlStore(ABC):
@@ -26,10 +34,15 @@ class SqlStore(ABC):
 
     root: str
     lake_id: str
+    clock: str  # what time it is, in the database's own SQL
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tx]:
         """A transaction that sees one state of the database."""
+
+    @abstractmethod
+    def _statement(self) -> AbstractContextManager[Tx]:
+        """For one statement to read with: it sees one state by itself, and needs no transaction around it."""
 
     @abstractmethod
     def _write(self, *, frozen: bool = False) -> AbstractContextManager[Tx]:
@@ -53,11 +66,11 @@ class SqlStore(ABC):
     # refs
 
     def refs(self) -> list[Ref]:
-        with self._read() as tx:
+        with self._statement() as tx:
             return [rows.to_ref(row) for row in tx.rows(f"SELECT {REF} FROM mere_refs r ORDER BY r.name")]
 
     def ref(self, name: str) -> Ref | None:
-        with self._read() as tx:
+        with self._statement() as tx:
             return rows.find_ref(tx, name)
 
     def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref:
@@ -77,7 +90,7 @@ class SqlStore(ABC):
         with self._write() as tx:
             self._lock(tx, [name])
             if expected and rows.find_ref(tx, name) != expected:
-                raise Moved(source=True)
+                raise Moved
             rows.delete_ref(tx, name)
 
     def touch(self, name: str) -> None:
@@ -88,16 +101,16 @@ class SqlStore(ABC):
     # commits
 
     def commit_by_seq(self, seq: int) -> Commit:
-        with self._read() as tx:
+        with self._statement() as tx:
             return rows.commit_at(tx, seq)
 
     def commits_by_prefix(self, prefix: str) -> list[Commit]:
         query = f"SELECT {COMMIT} FROM mere_commits c WHERE c.id >= ? AND c.id < ? ORDER BY c.seq LIMIT 20"
-        with self._read() as tx:
+        with self._statement() as tx:
             return [to_commit(row) for row in tx.rows(query, (prefix, prefix + "g"))]
 
     def all_commits(self) -> list[Commit]:
-        with self._read() as tx:
+        with self._statement() as tx:
             return [to_commit(row) for row in tx.rows(f"SELECT {COMMIT} FROM mere_commits c ORDER BY c.seq")]
 
     def ancestors(self, commit: Commit) -> Iterator[Commit]:
@@ -111,12 +124,12 @@ class SqlStore(ABC):
         query = (
             f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq < ? ORDER BY c.seq DESC LIMIT {_PAGE}"
         )
-        with self._read() as tx:
+        with self._statement() as tx:
             return [to_commit(row) for row in tx.rows(query, (commit.seq, below))]
 
     def ancestor_at(self, commit: Commit, instant: datetime) -> Commit | None:
         query = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.at <= ? ORDER BY c.seq DESC LIMIT 1"
-        with self._read() as tx:
+        with self._statement() as tx:
             found = tx.rows(query, (commit.seq, stamp(instant)))
         return to_commit(found[0]) if found else None
 
@@ -125,12 +138,9 @@ class SqlStore(ABC):
         with self._read() as tx:
             return rows.commits_at(tx, seqs)
 
-    def divergence(self, source: Commit, target: Commit) -> Divergence:
-        since = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq > ? ORDER BY c.seq"
+    def divergence(self, source: Ref, target: Ref) -> Divergence:
         with self._read() as tx:
-            base = rows.parting(tx, source.seq, target.seq)
-            ours, theirs = (rows.with_changes(tx, tx.rows(since, (side.seq, base))) for side in (source, target))
-            return Divergence(rows.commit_at(tx, base), tuple(ours), tuple(theirs))
+            return rows.divergence(tx, source.head, target.head)
 
     def commit(self, edit: Edit) -> Commit:
         with self._write() as tx:
@@ -139,7 +149,7 @@ class SqlStore(ABC):
             self._lock(tx, [edit.source.name] if edit.source else [], keys, edit.target)
             target = rows.writable_ref(tx, edit.target)
             if edit.source and rows.find_ref(tx, edit.source.name) != edit.source:
-                raise Moved(source=True)
+                raise Moved
             changes = rows.standing_changes(tx, edit)
             faults.point("commit.checked")
             rows.move_pointers(tx, edit.target, changes)
@@ -155,6 +165,24 @@ class SqlStore(ABC):
         self._settle()
         return commit
 
+    def rebase(self, branch: Ref, onto: Ref, edit: Edit) -> Commit | None:
+        """A branch that keeps nothing of its own only follows, without a commit."""
+        with self._write() as tx:
+            faults.point("rebase.begun")
+            self._lock(tx, [branch.name], target=onto.name)
+            if rows.find_ref(tx, branch.name) != branch or rows.find_ref(tx, onto.name) != onto:
+                raise Moved
+            rows.follow(tx, branch, onto.name, onto.head)
+            faults.point("rebase.followed")
+            commit = None
+            if edit.changes:
+                rows.move_pointers(tx, branch.name, edit.changes)
+                commit = rows.record(tx, edit, replace(branch, head=onto.head), edit.changes)
+            faults.point("rebase.recorded")
+        faults.point("rebase.durable")
+        self._settle()
+        return commit
+
     # entries
 
     def heads(self, names: Collection[str]) -> dict[str, Head]:
@@ -162,7 +190,7 @@ class SqlStore(ABC):
             return {name: rows.head(tx, name) for name in names}
 
     def entries(self, commit: Commit) -> Entries:
-        with self._read() as tx:
+        with self._statement() as tx:
             return rows.entries_at(tx, commit.seq)
 
     # leases
@@ -180,18 +208,9 @@ class SqlStore(ABC):
                 if lease.target == target and lease.table in wanted and lease.holder != holder
             ]
             if not held:
-                tx.run_many(
-                    "DELETE FROM mere_leases WHERE target = ? AND namespace = ? AND name = ?",
-                    [(target, table.namespace, table.name) for table in sorted(wanted)],
-                )
-                tx.run_many(
-                    "INSERT INTO mere_leases (target, namespace, name, holder, acquired_at, expires_at)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    [
-                        (target, table.namespace, table.name, holder, stamp(now), stamp(now + ttl))
-                        for table in sorted(wanted)
-                    ],
-                )
+                leased = _holding(target, wanted, holder, now, now + ttl)
+                tx.run_for(_RELEASE, leased)
+                tx.run_for(f"INSERT INTO mere_leases ({_LEASE}) SELECT {_LEASE} FROM {{given}}", leased)
         return held
 
     def renew(self, holder: str, ttl: timedelta) -> bool:
@@ -206,15 +225,50 @@ class SqlStore(ABC):
 
     def release(self, target: str, tables: Collection[TableName], holder: str) -> None:
         with self._write() as tx:
-            tx.run_many(
-                "DELETE FROM mere_leases WHERE target = ? AND namespace = ? AND name = ? AND holder = ?",
-                [(target, table.namespace, table.name, holder) for table in tables],
-            )
+            tx.run_for(_RELEASE, _holding(target, tables, holder))
 
     def leases(self) -> list[Lease]:
         now = datetime.now(UTC)
-        with self._read() as tx:
+        with self._statement() as tx:
             return [lease for lease in _leases(tx) if lease.expires_at > now]
+
+    # runs
+
+    def now(self) -> datetime:
+        """By the database's clock: those of the machines that share a lake may differ."""
+        with self._statement() as tx:
+            return rows.time(tx.rows(f"SELECT {self.clock}")[0][0])
+
+    def save_run(self, run: Run) -> None:
+        """As it is now, in the place of what was known of it."""
+        columns = _RUN.split(", ")
+        anew = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
+        with self._write() as tx:
+            tx.run(
+                f"INSERT INTO mere_runs ({_RUN}) VALUES ({', '.join('?' * len(columns))})"
+                f" ON CONFLICT (id) DO UPDATE SET {anew}",
+                _run_row(run),
+            )
+
+    def beat_run(self, id_: str) -> None:
+        with self._write() as tx:
+            tx.run(f"UPDATE mere_runs SET beat_at = {self.clock} WHERE id = ? AND beat_at < {self.clock}", (id_,))
+
+    def run(self, id_: str) -> Run | None:
+        with self._statement() as tx:
+            found = tx.rows(f"SELECT {_RUN} FROM mere_runs WHERE id = ?", (id_,))
+        return _to_run(found[0]) if found else None
+
+    def runs(self, limit: int) -> list[Run]:
+        """The last ones, newest first."""
+        query = f"SELECT {_RUN} FROM mere_runs ORDER BY started_at DESC, id DESC LIMIT ?"
+        with self._statement() as tx:
+            return [_to_run(row) for row in tx.rows(query, (limit,))]
+
+    def delete_runs(self, before: datetime) -> int:
+        """Those of which nothing has been heard since then; how many."""
+        with self._write() as tx:
+            return tx.run("DELETE FROM mere_runs WHERE beat_at < ?", (stamp(before),))
 
     # files
 
@@ -229,22 +283,23 @@ class SqlStore(ABC):
     def expire(self, seqs: Collection[int]) -> None:
         """A commit at which a ref stands is passed over: the ref may have been made since the caller looked."""
         with self._write() as tx:
-            tx.run_many(
-                "UPDATE mere_commits SET expired = 1 WHERE seq = ? AND seq NOT IN (SELECT head FROM mere_refs)",
-                [(seq,) for seq in seqs],
+            tx.run_for(
+                "UPDATE mere_commits SET expired = 1 WHERE seq IN (SELECT CAST(seq AS BIGINT) FROM {given})"
+                " AND seq NOT IN (SELECT head FROM mere_refs)",
+                Given(("seq",), [(seq,) for seq in seqs]),
             )
 
     def doomed(self) -> dict[str, datetime]:
-        with self._read() as tx:
+        with self._statement() as tx:
             return {name: rows.time(since) for name, since in tx.rows("SELECT location, since FROM mere_doomed")}
 
     def set_doomed(self, doomed: Mapping[str, datetime]) -> None:
         with self._write() as tx:
             self._lock_all(tx, "mere_doomed")
             tx.run("DELETE FROM mere_doomed")
-            tx.run_many(
-                "INSERT INTO mere_doomed (location, since) VALUES (?, ?)",
-                [(location, stamp(since)) for location, since in doomed.items()],
+            tx.run_for(
+                "INSERT INTO mere_doomed (location, since) SELECT location, since FROM {given}",
+                Given(("location", "since"), [(location, stamp(since)) for location, since in doomed.items()]),
             )
 
     def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None:
@@ -253,18 +308,37 @@ class SqlStore(ABC):
             _repoint(tx, moved)
             faults.point("repoint.moved")
             tx.run("DELETE FROM mere_doomed")
-            tx.run_many("UPDATE mere_meta SET value = ? WHERE key = ?", [(root, "root"), (lake_id, "lake_id")])
+            for key, value in (("root", root), ("lake_id", lake_id)):
+                tx.run("UPDATE mere_meta SET value = ? WHERE key = ?", (value, key))
         faults.point("repoint.durable")
         self._settle()
         self.root, self.lake_id = root, lake_id
 
 
+def _holding(target: str, tables: Collection[TableName], holder: str, *times: datetime) -> Given:
+    columns = tuple(_LEASE.split(", "))[: 4 + len(times)]
+    return Given(columns, [(target, each.namespace, each.name, holder, *map(stamp, times)) for each in sorted(tables)])
+
+
+def _run_row(run: Run) -> rows.Row:
+    ended = stamp(run.ended_at) if run.ended_at else None
+    about = orjson.dumps(dict(run.about)).decode()
+    times = (stamp(run.started_at), ended, stamp(run.beat_at))
+    return (run.id, run.target, run.branch, run.status.value, run.author, *times, about)
+
+
+def _to_run(row: rows.Row) -> Run:
+    id_, target, branch, status, author, started, ended, beat, about = row
+    ended_at = rows.time(ended) if ended else None
+    times = (rows.time(started), rows.time(beat), ended_at)
+    return Run(id_, target, branch, RunStatus(status), author, *times, orjson.loads(about))
+
+
 def _leases(tx: Tx) -> list[Lease]:
     return [
         Lease(target, TableName(namespace, name), holder, rows.time(expires), rows.time(acquired))
-        for target, namespace, name, holder, expires, acquired in tx.rows(
-            "SELECT target, namespace, name, holder, expires_at, acquired_at FROM mere_leases"
-            " ORDER BY target, namespace, name"
+        for target, namespace, name, holder, acquired, expires in tx.rows(
+            f"SELECT {_LEASE} FROM mere_leases ORDER BY target, namespace, name"
         )
     ]
 
@@ -292,7 +366,9 @@ def _pointers(tx: Tx, without: frozenset[str], expired: frozenset[int]) -> set[s
 
 def _repoint(tx: Tx, moved: Mapping[str, str]) -> None:
     tx.run("CREATE TEMPORARY TABLE mere_moved (old TEXT PRIMARY KEY, new TEXT NOT NULL)")
-    tx.run_many("INSERT INTO mere_moved (old, new) VALUES (?, ?)", list(moved.items()))
+    tx.run_for(
+        "INSERT INTO mere_moved (old, new) SELECT old, new FROM {given}", Given(("old", "new"), list(moved.items()))
+    )
     for table, column in (
         ("iceberg_tables", "metadata_location"),
         ("iceberg_tables", "previous_metadata_location"),

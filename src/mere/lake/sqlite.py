@@ -14,11 +14,12 @@ from typing import Any
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import Key
 from mere.lake.connections import Connections
-from mere.lake.rows import Row, Tx, stamp
-from mere.lake.schema import MIGRATIONS
+from mere.lake.rows import Given, Row, Tx, stamp
+from mere.lake.schema import MIGRATIONS, NOW, READABLE
 from mere.lake.sql import SqlStore
 
 BUSY_SECONDS = 30.0
+_PARAMETERS = 30_000  # SQLite allows 32,766
 # WAL needs shared memory between all who open the file; over these it corrupts instead of failing.
 _NETWORK_FILE_SYSTEMS = {
     "nfs",
@@ -44,14 +45,29 @@ class _SqliteTx:
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         return self._connection.execute(sql, parameters).rowcount
 
-    def run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> int:
-        return self._connection.executemany(sql, parameters).rowcount if parameters else 0
+    def rows_for(self, sql: str, given: Given) -> list[Row]:
+        return [row for part, values in _relations(given) for row in self.rows(sql.format(given=part), values)]
+
+    def run_for(self, sql: str, given: Given) -> int:
+        return sum(self.run(sql.format(given=part), values) for part, values in _relations(given))
 
     def insert(self, sql: str, parameters: Sequence[Any], column: str) -> int:  # noqa: ARG002 - the row's own number
         return self._connection.execute(sql, parameters).lastrowid or 0
 
 
+def _relations(given: Given) -> Iterator[tuple[str, list[Any]]]:
+    """The rows as relations, with their parameters; of those, a statement has only so many."""
+    names = ", ".join(f"column{at} AS {name}" for at, name in enumerate(given.columns, start=1))
+    places = f"({', '.join('?' * len(given.columns))})"
+    size = _PARAMETERS // len(given.columns)
+    for rows in (given.rows[start : start + size] for start in range(0, len(given.rows), size)):
+        listed = ", ".join([places] * len(rows))
+        yield f"(SELECT {names} FROM (VALUES {listed})) AS given", [value for row in rows for value in row]
+
+
 class SqliteStore(SqlStore):
+    clock = NOW
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connections = Connections(lambda: _connect(path), lambda _: True)
@@ -84,7 +100,7 @@ class SqliteStore(SqlStore):
         if not path.is_file():
             raise LakeNotFound(f"There is no lake at {path.parent}.", remedy="Make one with: mere init")
         _refuse_network(path.parent)
-        with _readable_errors(path), contextlib.closing(_connect(path)) as connection:
+        with readable_errors(path), contextlib.closing(_connect(path)) as connection:
             _require_mere(path, connection)
             version = _version(connection)
             if version > len(MIGRATIONS):
@@ -93,7 +109,7 @@ class SqliteStore(SqlStore):
                     " Nothing was changed.",
                     remedy="Upgrade: pip install --upgrade mere",
                 )
-            if version < len(MIGRATIONS):
+            if version < len(MIGRATIONS) and (_is_writable(path) or version < READABLE):
                 _migrate(connection)
         return cls(path)
 
@@ -116,12 +132,17 @@ class SqliteStore(SqlStore):
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Tx]:
-        with _readable_errors(self.path), _transaction(self._connection, "BEGIN"):
+        with readable_errors(self.path), _transaction(self._connection, "BEGIN"):
+            yield _SqliteTx(self._connection)
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[Tx]:
+        with readable_errors(self.path):
             yield _SqliteTx(self._connection)
 
     @contextlib.contextmanager
     def _write(self, *, frozen: bool = False) -> Iterator[Tx]:  # noqa: ARG002 - every transaction is
-        with _readable_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
+        with readable_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
             self._connection.execute("INSERT INTO mere_writer (pid) VALUES (?)", (os.getpid(),))
             yield _SqliteTx(self._connection)
             self._connection.execute("DELETE FROM mere_writer")
@@ -157,13 +178,17 @@ def _connect(path: Path) -> sqlite3.Connection:
     if os.statvfs(path).f_flag & os.ST_RDONLY and _wal_is_empty(path):
         # WAL wants to write beside the file even to read it; on a disk that nobody can change it needs no WAL.
         uri = path.as_uri() + "?mode=ro&immutable=1"
-    elif os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+    elif _is_writable(path):
         uri = path.as_uri() + "?mode=rw"
     else:
         uri = path.as_uri() + "?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
 
 
 def _wal_is_empty(path: Path) -> bool:
@@ -246,7 +271,7 @@ def _file_system(folder: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _readable_errors(path: Path) -> Iterator[None]:
+def readable_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as sentences. All of them leave the database as it was."""
     try:
         yield
@@ -261,6 +286,11 @@ def _readable_errors(path: Path) -> Iterator[None]:
             raise LakeUnreadable(
                 f"The disk that holds {path} is full. Nothing was changed.",
                 remedy="Free some space and try again.",
+            ) from error
+        if text == "no such table: mere_runs":
+            raise LakeUnreadable(
+                f"{path} was made by an older mere, which kept no history of runs, and cannot be written to.",
+                remedy="Open it once where it can be written.",
             ) from error
         if "readonly" in text or "unable to open" in text:
             raise LakeUnreadable(

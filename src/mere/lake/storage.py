@@ -1,18 +1,22 @@
-"""Where the files of a lake are kept. A tiny port: the local disk now, S3 and its like behind the same five methods."""
+"""Where the files of a lake are kept. A tiny port: the local disk here, S3 and its like in s3.py."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from mere.errors import LakeError, LakeUnreadable, MetadataMissing
+from mere.config import S3Settings, is_s3
+from mere.errors import LakeError, LakeUnreadable, MetadataMissing, UsageError
 
 _FILE_SCHEME = re.compile(r"file:(//[^/]*)?(?=/)")
+_S3_SCHEME = re.compile(r"s3[an]?://")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 
 
 @dataclass(frozen=True)
@@ -23,35 +27,47 @@ class StoredFile:
 
 
 class Storage(Protocol):
+    @property
+    def s3(self) -> S3Settings | None:
+        """What engines have to be told to reach the files; None where they need nothing."""
+
     def read(self, location: str) -> bytes: ...
-    def write_new(self, location: str, content: bytes) -> None: ...
+    def read_range(self, location: str, start: int, length: int) -> bytes: ...
+    def write_new(self, location: str, content: bytes) -> None:
+        """The whole file or none, and never over another."""
+
     def files(self, folder: str) -> Iterator[StoredFile]: ...
-    def delete(self, location: str) -> None: ...
+    def delete(self, *locations: str) -> None:
+        """One that is not there is no error."""
+
     def exists(self, location: str) -> bool: ...
+    def remove_empty_folders(self, folder: str, before: datetime) -> None:
+        """Those inside of the folder that have been empty since then, where folders are something of their own."""
+
+
+def storage_at(location: str, s3: S3Settings | None = None) -> Storage:
+    """The storage of a lake. Without settings for S3, the environment's hold."""
+    if not is_s3(location):
+        return LocalStorage()
+    from mere.lake.s3 import S3Storage
+
+    return S3Storage(s3 or S3Settings.from_environment())
 
 
 class LocalStorage:
     """Files on this machine. Locations are plain paths or file: URIs; both name the same file."""
 
+    s3: S3Settings | None = None
+
     def read(self, location: str) -> bytes:
-        try:
-            # A publish reads hundreds of small files: this takes half the time of open() and read().
-            descriptor = os.open(_path(location), os.O_RDONLY)
-            try:
-                return _read_all(descriptor)
-            finally:
-                os.close(descriptor)
-        except FileNotFoundError as error:
-            raise MetadataMissing(
-                f"{location} is gone, though the lake points to it.",
-                remedy="Put the file back from a backup, or go back to a commit that does not need it:"
-                " mere revert --to COMMIT",
-            ) from error
-        except OSError as error:
-            raise LakeUnreadable(f"{location} cannot be read: {error.strerror}.") from error
+        with _opened(location) as descriptor:
+            return _read_all(descriptor)
+
+    def read_range(self, location: str, start: int, length: int) -> bytes:
+        with _opened(location) as descriptor:
+            return os.pread(descriptor, length, start)
 
     def write_new(self, location: str, content: bytes) -> None:
-        """The whole file or none, and never over another."""
         path = local_path(location)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,11 +92,47 @@ class LocalStorage:
                     continue
                 yield StoredFile(str(path), found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
-    def delete(self, location: str) -> None:
-        local_path(location).unlink(missing_ok=True)
+    def delete(self, *locations: str) -> None:
+        for location in locations:
+            try:
+                local_path(location).unlink(missing_ok=True)
+            except OSError as error:
+                raise LakeUnreadable(
+                    f"{location} cannot be deleted: {error.strerror}.", remedy="Check the permissions of its folder."
+                ) from error
 
     def exists(self, location: str) -> bool:
         return local_path(location).exists()
+
+    def remove_empty_folders(self, folder: str, before: datetime) -> None:
+        root = local_path(folder)
+        # All times are read first: removing a folder changes the time of the one it was in.
+        folders = [(Path(name), Path(name).stat().st_mtime) for name, _, _ in os.walk(root) if Path(name) != root]
+        for each, changed_at in reversed(folders):
+            if changed_at < before.timestamp():
+                try:
+                    each.rmdir()
+                except OSError:
+                    continue  # it is not empty
+
+
+@contextmanager
+def _opened(location: str) -> Iterator[int]:
+    try:
+        # A publish reads hundreds of small files: this takes half the time of open() and read().
+        descriptor = os.open(_path(location), os.O_RDONLY)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError as error:
+        raise MetadataMissing(
+            f"{location} is gone, though the lake points to it.",
+            remedy="Put the file back from a backup, or go back to a commit that does not need it:"
+            " mere revert --to COMMIT",
+        ) from error
+    except OSError as error:
+        raise LakeUnreadable(f"{location} cannot be read: {error.strerror}.") from error
 
 
 def _read_all(descriptor: int) -> bytes:
@@ -106,3 +158,20 @@ def split_scheme(location: str) -> tuple[str, str]:
     """`file:` or `file://`, and the path. Engines take the path as it is: a %3A in it is part of a folder's name."""
     scheme = _FILE_SCHEME.match(location)
     return (scheme[0], location[scheme.end() :]) if scheme else ("", location)
+
+
+def canonical(location: str) -> str:
+    """One of the spellings of a file's name: a plain path for file:, and s3 for Hadoop's s3a and s3n."""
+    return _S3_SCHEME.sub("s3://", split_scheme(location)[1], count=1) if is_s3(location) else split_scheme(location)[1]
+
+
+def place(path: str | os.PathLike[str]) -> str:
+    """Where a lake is: an absolute folder without links, or s3://bucket/prefix."""
+    text = os.fspath(path)
+    if not is_s3(text):
+        return str(Path(text).resolve())
+    location = canonical(text).rstrip("/")
+    bucket, *folders = location.removeprefix("s3://").split("/")
+    if not _BUCKET.fullmatch(bucket) or any(name in ("", ".", "..") for name in folders):
+        raise UsageError(f"{text} is not a place on S3.", remedy="Write s3://bucket or s3://bucket/prefix.")
+    return location

@@ -8,21 +8,22 @@ come to reach it meanwhile. All that could fail by what is on the disk is read b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing, RefNotFound
 from mere.lake import faults
 from mere.lake.commits import Commit, CommitKind
 from mere.lake.files import Reach
-from mere.lake.port import Lease, Moved, Store
+from mere.lake.places import claim, require_own
+from mere.lake.port import Moved, Store
 from mere.lake.refs import Ref, RefKind
-from mere.lake.storage import Storage, StoredFile, local_path
+from mere.lake.runs import is_alive
+from mere.lake.storage import Storage, StoredFile
 from mere.names import RUN_PREFIX
 
 if TYPE_CHECKING:
@@ -86,11 +87,6 @@ class Leavings:
         return self.runs + self.aliases
 
 
-def nothing_more() -> Iterable[str]:
-    """In the place of `roots`, for callers that know of no other metadata files that must stay readable."""
-    return ()
-
-
 def sweep(
     lake: Lake,
     *,
@@ -98,25 +94,28 @@ def sweep(
     grace: timedelta = GRACE,
     keep_runs: timedelta = KEEP_RUNS,
     keep: timedelta | None = None,
-    roots: Callable[[], Iterable[str]] = nothing_more,
     now: datetime | None = None,
 ) -> Sweep:
     """Delete dead runs, expire old commits, and delete the files that have long been unreachable.
 
     With a grace time of zero a file is still doomed by one sweep and deleted by the next: only that protects a write
-    that is going on. `roots` gives the locations of more metadata files to keep; `now` is the time to judge ages by.
+    that is going on. `now` is the time to judge ages by.
     """
     store = lake.store
+    require_own(lake.storage, lake.location, store.lake_id)
     policy = Policy(now or datetime.now(UTC), grace, keep_runs, keep)
-    leavings = find_leavings(store.refs(), store.all_commits(), store.leases(), policy)
+    leavings = find_leavings(store, policy)
     gone = [ref.name for ref in leavings.refs]
-    look = _Look(lake.storage, roots)
+    look = _Look(lake.storage)
     look.at(store.pointers(without=gone, expired=[commit.seq for commit in leavings.commits]))
     faults.point("sweep.reached")
     files = _sort(lake, look.reach, policy, leavings.live_since)
     if not dry_run:
+        claim(lake.storage, lake.location, store.lake_id)  # a lake of an older mere has not done so
         files = _carry_out(lake, leavings, look, files)
-        _remove_empty_folders(lake.warehouse, policy, leavings.live_since)
+        # Only those that have been empty for the grace time: a writer makes the folder first and the file then.
+        oldest = min(policy.now - policy.grace, leavings.live_since or policy.now)
+        lake.storage.remove_empty_folders(lake.warehouse, oldest)
     kept = {reason: count for reason, count in files.kept.items() if count}
     return Sweep(
         dry_run, leavings.runs, leavings.aliases, leavings.commits, tuple(files.doomed), tuple(files.deleted), kept
@@ -126,10 +125,11 @@ def sweep(
 # what the database knows
 
 
-def find_leavings(refs: Sequence[Ref], commits: Sequence[Commit], leases: Sequence[Lease], policy: Policy) -> Leavings:
+def find_leavings(store: Store, policy: Policy) -> Leavings:
+    refs, commits, leases = store.refs(), store.all_commits(), store.leases()
     by_seq = {commit.seq: commit for commit in commits}
-    holders = {lease.holder for lease in leases}
-    runs = tuple(ref for ref in refs if _is_dead_run(ref, by_seq[ref.head], holders, policy))
+    still = [ref for ref in refs if ref.kind is RefKind.RUN and _is_still(ref, by_seq[ref.head], policy)]
+    runs = tuple(ref for ref in still if not is_alive(store, ref.name.removeprefix(RUN_PREFIX), leases))
     aliases = tuple(ref for ref in refs if ref.kind is RefKind.ALIAS and policy.older(ref.created_at, policy.grace))
     left = [ref for ref in refs if ref not in runs and ref not in aliases]
     kept = _kept_commits(left, by_seq, policy)
@@ -138,10 +138,9 @@ def find_leavings(refs: Sequence[Ref], commits: Sequence[Commit], leases: Sequen
     return Leavings(runs, aliases, expired, min(begun, default=None))
 
 
-def _is_dead_run(ref: Ref, head: Commit, holders: Collection[str], policy: Policy) -> bool:
-    alive = ref.name in holders or ref.name.removeprefix(RUN_PREFIX) in holders
-    active_at = max(ref.created_at, head.at)
-    return ref.kind is RefKind.RUN and not alive and policy.older(active_at, policy.keep_runs)
+def _is_still(run: Ref, head: Commit, policy: Policy) -> bool:
+    """Nothing has been committed to it for as long as dead runs are kept."""
+    return policy.older(max(run.created_at, head.at), policy.keep_runs)
 
 
 def _kept_commits(refs: Sequence[Ref], by_seq: Mapping[int, Commit], policy: Policy) -> set[int]:
@@ -180,13 +179,12 @@ def _history(heads: Iterable[int], by_seq: Mapping[int, Commit], known: Collecti
 class _Look:
     """A growing view of what is reachable: pointers may appear while a sweep is going on, and are followed too."""
 
-    def __init__(self, storage: Storage, roots: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, storage: Storage) -> None:
         self.reach = Reach(storage)
-        self._roots = roots
         self._seen: set[str] = set()
 
     def at(self, pointers: Collection[str]) -> None:
-        new = {*pointers, *self._roots()} - self._seen
+        new = set(pointers) - self._seen
         try:
             for pointer in sorted(new):
                 self.reach.add(pointer)
@@ -275,29 +273,13 @@ def _delete_ref(store: Store, ref: Ref) -> None:
 def _delete(lake: Lake, look: _Look, files: Sequence[StoredFile]) -> Iterator[StoredFile]:
     for start in range(0, len(files), _BATCH):
         look.at(lake.store.pointers())
-        for file in files[start : start + _BATCH]:
-            if _is_needed(file, look.reach):
-                continue
-            try:
-                lake.storage.delete(file.location)
-            except OSError as error:
-                raise LakeError(
-                    f"{file.location} cannot be deleted: {error.strerror}. Nothing needs it; the sweep stopped here.",
-                    remedy="Check the permissions of its folder, and run mere gc again.",
-                ) from error
-            faults.point("sweep.file")
-            yield file
-
-
-def _remove_empty_folders(warehouse: str, policy: Policy, live_since: datetime | None) -> None:
-    """Only those that have been empty for the grace time: a writer makes the folder first and the file then."""
-    root = local_path(warehouse)
-    oldest = min(policy.now - policy.grace, live_since or policy.now).timestamp()
-    # All times are read first: removing a folder changes the time of the one it was in.
-    folders = [(Path(name), Path(name).stat().st_mtime) for name, _, _ in os.walk(root) if Path(name) != root]
-    for folder, changed_at in reversed(folders):
-        if changed_at < oldest:
-            try:
-                folder.rmdir()
-            except OSError:
-                continue  # it is not empty
+        batch = [file for file in files[start : start + _BATCH] if not _is_needed(file, look.reach)]
+        try:
+            lake.storage.delete(*(file.location for file in batch))
+        except LakeError as error:
+            raise type(error)(
+                f"{error.message} Nothing needs it; the sweep stopped here.",
+                remedy=f"{error.remedy or ''} Then run mere gc again.".strip(),
+            ) from error
+        faults.point("sweep.batch")
+        yield from batch

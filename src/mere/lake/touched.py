@@ -24,7 +24,14 @@ from mere.lake.query import scans
 from mere.lake.storage import Storage
 
 _EQUALITY_DELETES = 2
-_FIELDS = ("status", "sequence_number", "data_file.content", "data_file.file_path", "data_file.file_format")
+_FIELDS = (
+    "status",
+    "sequence_number",
+    "data_file.content",
+    "data_file.file_path",
+    "data_file.file_format",
+    "data_file.file_size_in_bytes",
+)
 _DELETE_FIELDS = (
     *_FIELDS,
     "data_file.lower_bounds",
@@ -45,6 +52,7 @@ class _File:
     id: Identity
     kind: str
     content: int
+    size: int
     # The data files that a position delete may name lie between these paths; None: it may be any.
     first: bytes | None = None
     last: bytes | None = None
@@ -82,6 +90,7 @@ class _Side:
     data: Counter[Identity] = field(default_factory=Counter)
     deletes: dict[Identity, _File] = field(default_factory=dict)
     kinds: dict[Identity, str] = field(default_factory=dict)
+    sizes: dict[Identity, int] = field(default_factory=dict)
 
     def list_manifests(self) -> None:
         wanted = ("manifest_path", "manifest_length", "content", "sequence_number")
@@ -102,6 +111,7 @@ class _Side:
                 for each in self._files(manifest, _FIELDS):
                     self.data[each.id] += 1
                     self.kinds[each.id] = each.kind
+                    self.sizes[each.id] = each.size
 
     def _files(self, manifest: _Manifest, wanted: Sequence[str]) -> Iterator[_File]:
         for entry in scans.records(self.table, self.storage, manifest.path, manifest.length, *wanted):
@@ -117,7 +127,7 @@ def _file(entry: avro.Record, manifest: _Manifest) -> _File:
         first = last = referenced.encode()
     else:
         first, last = _bound(found.get("lower_bounds")), _bound(found.get("upper_bounds"))
-    return _File(_identity(entry, manifest), scans.kind(found), content, first, last)
+    return _File(_identity(entry, manifest), scans.kind(found), content, found["file_size_in_bytes"], first, last)
 
 
 def _identity(entry: avro.Record, manifest: _Manifest) -> Identity:
@@ -138,6 +148,7 @@ class Part:
     location: str | None
     kinds: set[str]
     count: int
+    size: int  # in bytes, with that of the delete files that apply to them
 
 
 def touched(table: str, old: Metadata, new: Metadata, storage: Storage, folder: Path) -> tuple[Part, Part] | str:
@@ -186,7 +197,7 @@ def _hit(deletes: Sequence[_File], data: set[Identity]) -> set[Identity]:
 def _write(side: _Side, untouched: set[Identity], known: set[str], folder: Path) -> Part:
     wanted = {id_ for id_ in side.data if id_ not in untouched}
     if not wanted:
-        return Part(None, set(), 0)
+        return Part(None, set(), 0, 0)
     paths = sorted({id_[0].encode() for id_ in wanted})
     deletes = {id_ for id_, each in side.deletes.items() if each.may_touch(paths)}
     kinds = {side.kinds[id_] for id_ in wanted} | {side.deletes[id_].kind for id_ in deletes}
@@ -201,10 +212,11 @@ def _write(side: _Side, untouched: set[Identity], known: set[str], folder: Path)
         return {**record, **{name: value for name, value in changes.items() if name in record}} if changes else None
 
     assert side.snapshot.manifest_list
-    content = avro.rewrite(files.read(side.storage, side.snapshot.manifest_list), listed)
+    content = avro.rewrite(side.storage.read(side.snapshot.manifest_list), listed)
     location = _new(folder, "avro", content)
     count = sum(side.data[id_] for id_ in wanted)
-    return Part(_new(folder, "metadata.json", _metadata(side, location)), kinds, count)
+    size = sum(side.sizes[id_] for id_ in wanted) + sum(side.deletes[id_].size for id_ in deletes)
+    return Part(_new(folder, "metadata.json", _metadata(side, location)), kinds, count, size)
 
 
 def _write_manifest(side: _Side, manifest: _Manifest, wanted: set[Identity], folder: Path) -> avro.Record | None:
@@ -219,7 +231,7 @@ def _write_manifest(side: _Side, manifest: _Manifest, wanted: set[Identity], fol
         counts[f"{status}_rows_count"] += entry["data_file"]["record_count"]
         return entry
 
-    content = avro.rewrite(files.read(side.storage, manifest.path), kept)
+    content = avro.rewrite(side.storage.read(manifest.path), kept)
     if not counts:
         return None
     names = [f"{status}_{what}_count" for status in _STATUSES.values() for what in ("files", "rows")]

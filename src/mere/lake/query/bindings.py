@@ -9,12 +9,14 @@ from pathlib import Path
 from posixpath import dirname
 from typing import TYPE_CHECKING
 
+from mere.config import S3Settings
 from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
-from mere.lake.metadata import Metadata
+from mere.lake.metadata import ORIGIN, Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.columns import columns, current_schema, literal, quoted
 from mere.lake.query.statements import Name, Statement
-from mere.lake.storage import Storage, split_scheme
+from mere.lake.s3 import duckdb_secret
+from mere.lake.storage import Storage, canonical
 from mere.lake.tableset import TableSet
 from mere.names import TableName
 
@@ -49,9 +51,16 @@ class Bindings:
         return self._refs[ref].tables
 
     def locations(self) -> dict[str, str]:
-        """The folder of every bound table, and the table's name."""
+        """The folders of every bound table, and the table's name."""
         bound = [(ref, table) for (ref, *_), table in self._bound.items()]
-        return {self.tables(ref).metadata(table).raw["location"]: str(table) for ref, table in bound}
+        return {folder: name for ref, table in bound for folder, name in self._folders(ref, table).items()}
+
+    def _folders(self, ref: str, table: TableName) -> dict[str, str]:
+        metadata = self.tables(ref).metadata(table)
+        folders = [canonical(metadata.raw["location"])]
+        if origin := metadata.properties.get(ORIGIN):  # what it had when it was adopted is still there
+            folders.append(dirname(dirname(canonical(origin))))
+        return dict.fromkeys(folders, str(table))
 
     def bind_names(self, statement: Statement) -> list[tuple[int, int, str]]:
         """Bind every table that the statement may mean; give back what has to be written otherwise for DuckDB."""
@@ -92,8 +101,7 @@ class Bindings:
             around = " → ".join(map(str, [*self._path[self._path.index(table) :], table]))
             raise QueryError(f"View {table} is defined by itself: {around}.")
         tables = self.tables(ref)
-        folder = dirname(dirname(split_scheme(tables.pointer(table))[1]))
-        with errors.unbound(str(table), folder, tables.is_view(table)):
+        with errors.unbound(str(table), lambda: self._folders(ref, table), tables.is_view(table)):
             sql = self._view(ref, table) if tables.is_view(table) else self._table(tables, table)
             self._create(ref, table, f"VIEW {full_name(ref, table)} AS {sql}")
         self._bound[key] = table
@@ -146,8 +154,9 @@ class Bindings:
 
     def load_extensions(self) -> None:
         if not self._loaded:
-            for name in _EXTENSIONS:
-                self._connection.execute(f"LOAD {literal(str(_extension(name)))}")
+            load_extensions(self._connection)
+            if self._storage.s3 is not None:
+                reach_s3(self._connection, self._storage.s3)
             self._loaded = True
 
 
@@ -196,6 +205,24 @@ def database(ref: str) -> str:
 
 def full_name(ref: str, table: TableName) -> str:
     return f"{quoted(database(ref))}.{quoted(table.namespace)}.{quoted(table.name)}"
+
+
+def load_extensions(connection: DuckDBPyConnection, names: Sequence[str] = _EXTENSIONS) -> None:
+    for name in names:
+        connection.execute(f"LOAD {literal(str(_extension(name)))}")
+
+
+def reach_s3(connection: DuckDBPyConnection, s3: S3Settings) -> None:
+    """Give DuckDB the keys. They stay in its memory, where queries see them redacted."""
+    import duckdb
+
+    load_extensions(connection, ["httpfs"])
+    options = ", ".join(f"{name} {literal(value)}" for name, value in duckdb_secret(s3).items())
+    try:
+        connection.execute(f"CREATE SECRET s3 (TYPE s3, PROVIDER config, {options})")
+    except duckdb.Error:
+        # Its error could quote the statement, and so the keys.
+        raise QueryError("DuckDB does not take the settings of S3.", remedy="Check `s3` in mere.yaml.") from None
 
 
 def _extension(name: str) -> Path:

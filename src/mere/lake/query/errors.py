@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mere.errors import MereError, MetadataMissing, QueryError
+from mere.config import is_s3
+from mere.errors import MereError, MetadataMissing, QueryError, StorageDenied, StorageUnreachable
 from mere.lake.query import scans, views
+from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK, split
 
 if TYPE_CHECKING:
     import duckdb
 
 _NO_SCHEMA = re.compile(r'Table with name "(.+)" does not exist because schema "')
 _NO_CATALOG = re.compile(r'Catalog "(.+)" does not exist')
-_NO_FILE = ("No such file", "No files found")
+_NO_FILE = ("No such file", "No files found", "HTTP 404")
+_STATUS = re.compile(r"\(HTTP (\d{3})")
+_NO_ANSWER = re.compile(r"error for HTTP|[Cc]ould not connect|[Tt]imeout|[Cc]onnection")
 _WIDTH = 100  # of an excerpt
 
 
@@ -74,8 +78,8 @@ def excerpt(sql: str, position: int) -> str:
 
 
 @contextmanager
-def unbound(table: str, folder: str, is_view: bool) -> Iterator[None]:
-    """Around the binding of one table or view, whose files are in this folder."""
+def unbound(table: str, folders: Callable[[], Mapping[str, str]], is_view: bool) -> Iterator[None]:
+    """Around the binding of one table or view, whose files are in these folders."""
     import duckdb
 
     try:
@@ -84,22 +88,41 @@ def unbound(table: str, folder: str, is_view: bool) -> Iterator[None]:
         found = details(error)
         if is_view:
             raise views.untranslatable(table, found.message) from error
-        raise of_file(found, {folder: table}) or scans.unreadable(table, found.message.removesuffix(".")) from error
+        raise of_file(found, folders()) or scans.unreadable(table, found.message.removesuffix(".")) from error
 
 
 def of_file(found: Details, folders: Mapping[str, str]) -> MereError | None:
     """The error, if it is about a file of one of these tables: by folder, the table's name."""
     for folder, table in folders.items():
-        at = re.search(re.escape(folder) + r"/[^'\"]+\.(?:parquet|avro|orc|puffin|json)\b", found.message)
-        if at and any(sign in found.message for sign in _NO_FILE):
+        at = _file(folder, found.message)
+        if at is None:
+            continue
+        if any(sign in found.message for sign in _NO_FILE):
             return MetadataMissing(
-                f"{table} cannot be read: its file {at[0]} is gone.",
+                f"{table} cannot be read: its file {at} is gone.",
                 remedy="Put the file back from a backup, or go back to a commit that does not need it:"
                 " mere revert --to COMMIT",
             )
-        if at:
-            return scans.damaged(table, f"its file {at[0]} is damaged. {found.message}")
+        if status := _STATUS.search(found.message):
+            kind = StorageDenied if status[1] in ("401", "403") else StorageUnreachable
+            remedy = CHECK_KEYS if kind is StorageDenied else CHECK_NETWORK
+            return kind(f"{table} cannot be read: S3 answers HTTP {status[1]} for {at}.", remedy=remedy)
+        if is_s3(folder) and _NO_ANSWER.search(found.message):
+            return StorageUnreachable(f"{table} cannot be read: S3 does not answer for {at}.", remedy=CHECK_NETWORK)
+        return scans.damaged(table, f"its file {at} is damaged. {found.message}")
     return None
+
+
+def _file(folder: str, message: str) -> str | None:
+    """The file of the folder that the message names; of one on S3 it may give the address of the request instead."""
+    rest = r"/[^'\"]+\.(?:parquet|avro|orc|puffin|json)\b"
+    if at := re.search(re.escape(folder) + rest, message):
+        return at[0]
+    if not is_s3(folder):
+        return None
+    _, key = split(folder)
+    at = re.search(rf"https?://[^'\" ]*?/{re.escape(key)}({rest})", message)
+    return folder + at[1] if at else None
 
 
 def of_query(found: Details, sql: str, position: int | None) -> QueryError:

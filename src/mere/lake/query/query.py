@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Self
 
+from mere.config import is_s3
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.commits import Commit
 from mere.lake.query import errors, statements
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.statements import Statement
-from mere.lake.storage import split_scheme
+from mere.lake.storage import canonical
 from mere.lake.tableset import TableSet
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
     with explained():
         statement = explained.statement = statements.read(connection, sql)
         if statement.destination is not None:
-            _refuse_lake_folder(lake.root, statement.destination, statement)
+            _refuse_lake(lake.location, statement.destination, statement)
         sets = lake.at_each({at: None, **dict.fromkeys(_refs(lake, statement))})
         bindings = explained.bindings = Bindings(connection, sets, at, lake.storage)
         if statement.shows_tables:
@@ -162,17 +163,23 @@ def _refs(lake: Lake, statement: Statement) -> Iterator[str]:
             break
 
 
-def _refuse_lake_folder(root: Path, destination: str, statement: Statement) -> None:
+def _refuse_lake(location: str, destination: str, statement: Statement) -> None:
     for option in ("filename_pattern", "file_extension"):
         if option in {token.word for token in statement.tokens}:
             raise QueryError(f"COPY is run without {option}: it can lead out of the folder that COPY names.")
-    target = Path(split_scheme(destination)[1]).expanduser().resolve()
+    target = _absolute(destination)
     # A folder above the lake is as bad: COPY with OVERWRITE empties it first.
-    if target.is_relative_to(root) or root.is_relative_to(target):
+    if target.is_relative_to(location) or PurePosixPath(location).is_relative_to(target):
         raise QueryError(
             f"COPY does not write to {destination}: the lake is there. Nothing was written.",
-            remedy="Name a file outside of the lake's folder.",
+            remedy="Name a file outside of the lake.",
         )
+
+
+def _absolute(destination: str) -> PurePath:
+    """Names on S3 are compared as paths, too: a slash too many would only hide a name."""
+    plain = canonical(destination)
+    return PurePosixPath(plain) if is_s3(plain) else Path(plain).expanduser().resolve()
 
 
 def _edited(sql: str, edits: Edits) -> str:

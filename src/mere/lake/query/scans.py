@@ -15,7 +15,8 @@ from mere.errors import LakeUnreadable, MetadataMissing, QueryError
 from mere.lake import avro, files
 from mere.lake.metadata import Metadata
 from mere.lake.query.columns import literal, quoted
-from mere.lake.storage import Storage, split_scheme
+from mere.lake.s3 import of_arrow, pyiceberg_properties
+from mere.lake.storage import Storage, canonical
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -30,15 +31,15 @@ _PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN"})
 
 def scan(connection: DuckDBPyConnection, table: str, metadata: Metadata, storage: Storage) -> str:
     """A FROM item with the rows of the table's current snapshot."""
-    return item(connection, table, metadata.location, file_kinds(table, metadata, storage))
+    return item(connection, table, metadata.location, file_kinds(table, metadata, storage), storage)
 
 
-def item(connection: DuckDBPyConnection, table: str, location: str, kinds: set[str]) -> str:
+def item(connection: DuckDBPyConnection, table: str, location: str, kinds: set[str], storage: Storage) -> str:
     """The same, where it is known already which kinds of files there are."""
     if kinds <= _DUCKDB_READS:
-        return f"iceberg_scan({literal(split_scheme(location)[1])})"
+        return f"iceberg_scan({literal(canonical(location))})"
     if kinds <= _PYICEBERG_READS:
-        return _copy(connection, table, location)
+        return _copy(connection, table, location, storage)
     raise unreadable(table, f"neither DuckDB nor PyIceberg reads its mix of {', '.join(sorted(kinds))} files")
 
 
@@ -66,7 +67,7 @@ def kind(file: avro.Record) -> str:
 
 def records(table: str, storage: Storage, location: str, length: int | None, *fields: str) -> Iterator[avro.Record]:
     try:
-        content = files.read(storage, location)
+        content = storage.read(location)
         with files.readable(location):
             # An Avro file that was cut between two blocks reads well, and only lacks entries.
             if length is not None and length != len(content):
@@ -89,21 +90,34 @@ def unreadable(table: str, why: str) -> QueryError:
     return QueryError(f"mere sql cannot read {table}: {why}.", remedy="Read it with Spark.")
 
 
-def _copy(connection: DuckDBPyConnection, table: str, location: str) -> str:
+def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: Storage) -> str:
     """The table's rows as a table in DuckDB, which spills to disk what does not fit into memory.
 
     A view of PyIceberg's stream would do without the copy, but then DuckDB's threads call back into Python whenever
     rows are fetched, and a result that is not read to its end can hang or abort the process.
     """
+    import duckdb
     from pyiceberg.table import StaticTable  # 1.2 s
 
     name = quoted(f"@pyiceberg {location}")
     try:
-        reader = StaticTable.from_metadata(location).scan().to_arrow_batch_reader()
+        properties = pyiceberg_properties(storage.s3) if storage.s3 else {}
+        reader = StaticTable.from_metadata(location, properties).scan().to_arrow_batch_reader()
         connection.register("@stream", reader)
         connection.execute(f'CREATE TEMP TABLE {name} AS FROM "@stream"')
-    except (ValueError, OSError) as error:
-        # Its types may be new to PyIceberg; DuckDB, which knows them, would apply the deletion vectors wrongly.
-        raise unreadable(table, f"it is one for PyIceberg, which says: {str(error).splitlines()[0]}") from error
+    except (ValueError, OSError, duckdb.Error) as error:
+        raise _of_pyiceberg(table, error) from error
     connection.unregister("@stream")
     return f"temp.main.{name}"
+
+
+def _of_pyiceberg(table: str, error: Exception) -> Exception:
+    text = str(error)
+    if refused := of_arrow(text):
+        return type(refused)(f"{table} cannot be read: {refused.message}", remedy=refused.remedy)
+    if isinstance(error, FileNotFoundError):
+        return damaged(table, f"a file is gone. {text.splitlines()[0]}.")
+    if isinstance(error, ValueError | OSError):
+        # Its types may be new to PyIceberg; DuckDB, which knows them, would apply the deletion vectors wrongly.
+        return unreadable(table, f"it is one for PyIceberg, which says: {text.splitlines()[0]}")
+    return error

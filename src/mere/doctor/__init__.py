@@ -1,0 +1,13 @@
+"""`mere doctor`: every part of mere is tried, and what is wrong is said together with how to mend it.
+
+A check (`findings`) is a small function that gives a verdict; `checkup` lists them all, quick ones first. The others
+have one module for each part that they look at.
+"""
+
+from __future__ import annotations
+
+from mere.doctor.checkup import checks
+from mere.doctor.findings import Check, Finding, State, examine
+from mere.doctor.subject import Subject
+
+__all__ = ["Check", "Finding", "State", "Subject", "checks", "examine"]

@@ -1,0 +1,146 @@
+"""The project's file, the catalog of its lake, and what the catalog points to."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from mere.config import FILE_NAME
+from mere.doctor.findings import State, Verdict
+from mere.doctor.subject import Subject
+from mere.errors import LakeError, MereError
+from mere.lake.commits import Space, difference
+from mere.lake.health import PROBE
+from mere.lake.query.columns import quoted
+from mere.lake.sweep import GRACE, KEEP_RUNS, Policy, find_leavings
+from mere.lake.tableset import TableSet
+from mere.names import MAIN, TableName
+
+MOST_TABLES = 200  # of main are looked at, spread evenly
+MEND = "Make them anew: mere doctor --mend"
+
+
+def project(subject: Subject) -> Verdict:
+    found = subject.project
+    if found is not None:
+        return Verdict(f"{found.path}, profile {found.profile}")
+    if subject.open_lake is None:
+        return Verdict.skipped(f"there is no {FILE_NAME} here or in a folder above", "Make a project: mere init DIR")
+    return Verdict(f"no {FILE_NAME}: the lake was named by itself")
+
+
+def lake(subject: Subject) -> Verdict:
+    found = subject.lake
+    refs = found.refs()
+    return Verdict(f"{found.location}, refs: {len(refs)}, id {found.store.lake_id[:10]}")
+
+
+def database(subject: Subject) -> Verdict:
+    condition = subject.database.condition()
+    if not condition.troubles:
+        return Verdict(condition.summary)
+    return Verdict(
+        "; ".join(trouble.what for trouble in condition.troubles),
+        "\n".join(trouble.remedy for trouble in condition.troubles),
+        State.FAILED if any(trouble.grave for trouble in condition.troubles) else State.WARN,
+    )
+
+
+def round_trip(subject: Subject) -> Verdict:
+    """A lease is written, read and given back: all of it is committed, and the log knows nothing of it."""
+    store, holder, table = subject.lake.store, f"doctor-{secrets.token_hex(4)}", TableName(PROBE, secrets.token_hex(8))
+    store.acquire(MAIN, [table], holder, timedelta(seconds=30))
+    held = any(lease.holder == holder for lease in store.leases())
+    store.release(MAIN, [table], holder)
+    if not held or any(lease.holder == holder for lease in store.leases()):
+        return Verdict.failed(
+            "a lease that was taken or given back is not so in the next transaction",
+            "Check that the catalog is one database, and not a copy of it that lags behind.",
+        )
+    return Verdict("a lease was taken, read and given back")
+
+
+def mend(subject: Subject) -> Verdict:
+    mended = subject.database.mend()
+    return Verdict(f"made anew: {', '.join(mended)}" if mended else "there was nothing to mend")
+
+
+def guards(subject: Subject) -> Verdict:
+    found = subject.database.guards()
+    if found.broken:
+        parts = {"missing": found.missing, "altered or switched off": found.altered}
+        shown = "; ".join(f"{state}: {', '.join(names)}" for state, names in parts.items() if names)
+        return Verdict.failed(f"guards of the catalog are {shown}", MEND)
+    if found.unknown:
+        return Verdict.warn(
+            f"triggers that mere does not know are on its tables: {', '.join(found.unknown)}",
+            "Find out who made them; if nobody needs them, drop them: DROP TRIGGER",
+        )
+    return Verdict(f"all {found.count} are in place, as mere made them")
+
+
+def refusal(subject: Subject) -> Verdict:
+    reaction = subject.database.provoke()
+    if not reaction.refused:
+        return Verdict.failed("an engine can delete a table's row, and then its files, which other refs need", MEND)
+    if not reaction.journaled:
+        return Verdict.failed("an engine's write makes no commit in the log", MEND)
+    return Verdict("an engine's write becomes a commit, and its drop is refused")
+
+
+def log(subject: Subject) -> Verdict:
+    store = subject.lake.store
+    head = store.heads([MAIN])[MAIN]
+    changes = difference(store.entries(head.commit), head.entries)
+    if changes:
+        names = ", ".join(sorted(str(key) for key in islice(changes, 5)))
+        return Verdict.failed(
+            f"{len(changes)} entries of main are not as its last commit left them, for they were written past the"
+            f" guards: {names}",
+            f"Go back to what the log says: mere revert --to {head.commit.short_id}",
+        )
+    return Verdict("main is as its last commit left it")
+
+
+def metadata(subject: Subject) -> Verdict:
+    tables = subject.lake.at(MAIN)
+    chosen = list(tables)[:: max(1, -(-len(tables.tables) // MOST_TABLES))]
+    lost = list(islice(_lost(subject, tables, chosen), 5))
+    if lost:
+        remedies = dict.fromkeys(error.remedy for _, error in lost if error.remedy)
+        return Verdict.failed(
+            "; ".join(f"{table}: {error.message}" for table, error in lost),
+            "\n".join(remedies) or "Put the files back from a backup.",
+        )
+    return Verdict(f"{len(chosen)} of {len(tables.tables)} tables and views of main were read")
+
+
+def _lost(subject: Subject, tables: TableSet, chosen: list[TableName]) -> Iterator[tuple[TableName, MereError]]:
+    for table in chosen:
+        try:
+            current = tables.metadata(table).current
+            if current and current.manifest_list and not subject.lake.storage.exists(current.manifest_list):
+                raise LakeError(f"{current.manifest_list} is gone, though the table needs it.")
+        except MereError as error:
+            yield table, error
+
+
+def runs(subject: Subject) -> Verdict:
+    store = subject.lake.store
+    dead = find_leavings(store, Policy(datetime.now(UTC), GRACE, KEEP_RUNS, None)).runs
+    if dead:
+        names = ", ".join(ref.name for ref in dead[:5])
+        return Verdict.warn(f"{len(dead)} runs died and left their branches: {names}", "Sweep them: mere gc")
+    return Verdict(f"none died; {len({lease.holder for lease in store.leases()})} are going on")
+
+
+def sql(subject: Subject) -> Verdict:
+    """The first table of main is enough to go all the way: pointer, metadata, manifests, a data file."""
+    tables = subject.lake.at(MAIN)
+    first = next((key for key in tables.entries if key.space is Space.RELATION and not tables.is_view(key.table)), None)
+    name = f"{quoted(first.namespace)}.{quoted(first.name)}" if first else "(SELECT 1)"
+    with subject.lake.sql(f"SELECT * FROM {name} LIMIT 1") as result:
+        rows = len(list(result.rows()))
+    return Verdict(f"read {rows} rows of {first.table}" if first else "SELECT 1, for main has no table yet")

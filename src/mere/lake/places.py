@@ -1,0 +1,181 @@
+"""Where a lake is: its place is checked, its store made or opened.
+
+One place has one lake, because the sweep deletes all in a warehouse that its own catalog does not reach. So a small
+file beside the warehouse says whose place it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+from mere.config import default_author, is_s3
+from mere.errors import LakeError, LakeMoved, LakeUnreadable, MetadataMissing, StorageDenied, UsageError
+from mere.lake.files import readable
+from mere.lake.port import Store
+from mere.lake.sqlite import SqliteStore
+from mere.lake.storage import Storage, local_path
+
+DATABASE = "catalog.db"
+WAREHOUSE = "warehouse"
+MARKER = "lake.json"
+
+
+def create_store(location: str, storage: Storage, catalog: str | None) -> Store:
+    """All that can be wrong with the place is found before there is a catalog that points to it."""
+    if forbidden := sorted(set("?#%") & set(location)):
+        raise UsageError(
+            f"A lake cannot be at {location}: engines read {' '.join(forbidden)} in a path as something else.",
+            remedy="Choose a place without ? # %.",
+        )
+    _require_catalog(location, catalog)
+    _require_free(location, storage)
+    if is_s3(location):
+        from mere.lake.s3 import require_conditional_writes
+
+        require_conditional_writes(storage, f"{location}/{WAREHOUSE}")
+    else:
+        try:
+            (local_path(location) / WAREHOUSE).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LakeUnreadable(f"No lake could be made at {location}: {error.strerror}.") from error
+    store = _new_store(location, catalog)
+    try:
+        claim(storage, location, store.lake_id)
+    except LakeError:
+        store.close()
+        raise
+    return store
+
+
+def _new_store(location: str, catalog: str | None) -> Store:
+    if catalog is None:
+        return SqliteStore.create(local_path(location) / DATABASE, location, default_author())
+    from mere.lake.postgres import PostgresStore  # and psycopg with it
+
+    return PostgresStore.create(catalog, location, default_author())
+
+
+def open_store(location: str, catalog: str | None) -> Store:
+    """Whatever place its files are at."""
+    _require_catalog(location, catalog)
+    if catalog is None:
+        return SqliteStore.open(local_path(location) / DATABASE)
+    from mere.lake.postgres import PostgresStore
+
+    return PostgresStore.open(catalog)
+
+
+def open_store_here(location: str, storage: Storage, catalog: str | None) -> Store:
+    """The same, of a lake whose files are where its catalog says."""
+    store = open_store(location, catalog)
+    try:
+        if store.root != location:
+            raise LakeMoved(
+                f"This lake was made at {store.root} and is now at {location}. Iceberg keeps absolute paths, so its"
+                " tables still point to the old place. Nothing was changed.",
+                remedy=f"Move it back, or mend the paths with: mere relocate {location}",
+            )
+        # To open a lake on S3 asks no S3 server; the sweep, which alone could do harm, looks by itself.
+        if not is_s3(location):
+            require_own(storage, location, store.lake_id)
+            _claim_if_possible(storage, location, store.lake_id)
+    except LakeError:
+        store.close()
+        raise
+    return store
+
+
+def _require_catalog(location: str, catalog: str | None) -> None:
+    if is_s3(location) and catalog is None:
+        raise UsageError(
+            f"{location} needs a catalog: the refs and commits of a lake on S3 are kept in a Postgres database.",
+            remedy="Write `catalog: postgresql://host/database` beside `lake:` in mere.yaml, or pass catalog=… .",
+        )
+
+
+# whose place it is
+
+
+def owner(storage: Storage, location: str) -> str | None:
+    """The id of the lake that has its files here. None: nobody, or a mere that did not write it down yet."""
+    marker = f"{location}/{MARKER}"
+    try:
+        content = storage.read(marker)
+    except MetadataMissing:
+        return None
+    try:
+        with readable(marker):
+            return str(json.loads(content)["lake_id"])
+    except LakeUnreadable as error:
+        raise LakeUnreadable(
+            error.message, remedy="Delete it if no other lake has its files there: the next sweep writes it anew."
+        ) from error
+
+
+def require_own(storage: Storage, location: str, lake_id: str) -> None:
+    found = owner(storage, location)
+    if found not in (None, lake_id):
+        raise LakeError(
+            f"{location} belongs to another lake ({found[:10]}), by its {MARKER}; the catalog that was named is of lake"
+            f" {lake_id[:10]}. Nothing was changed.",
+            remedy="Name the catalog that belongs to it, or another place.",
+        )
+
+
+def claim(storage: Storage, location: str, lake_id: str) -> None:
+    """Write down whose place it is, if that was not done yet; refuse if it is another lake's."""
+    if owner(storage, location) is None:
+        content = json.dumps({"lake_id": lake_id}).encode()
+        try:
+            storage.write_new(f"{location}/{MARKER}", content)
+        except LakeUnreadable:
+            if owner(storage, location) is None:
+                raise
+    require_own(storage, location, lake_id)
+
+
+def _claim_if_possible(storage: Storage, location: str, lake_id: str) -> None:
+    # A disk that is not mounted at this moment must not get a folder in its place.
+    if os.access(f"{location}/{WAREHOUSE}", os.W_OK) and not storage.exists(f"{location}/{MARKER}"):
+        with suppress(LakeUnreadable):  # whoever only reads need not write it down
+            claim(storage, location, lake_id)
+
+
+def disown(storage: Storage, location: str) -> None:
+    """Before a copy becomes a lake of its own: what was copied with it names the original."""
+    storage.delete(f"{location}/{MARKER}")
+
+
+def _require_free(location: str, storage: Storage) -> None:
+    if _is_lake(location, storage):
+        raise LakeError(f"There is already a lake at {location}.", remedy="Open it, or choose another place.")
+    if outer := _lake_around(location, storage):
+        raise LakeError(
+            f"{location} is in the warehouse of the lake at {outer}, whose sweep would delete it. No lake was made.",
+            remedy="Choose a place outside of it.",
+        )
+    warehouse = f"{location}/{WAREHOUSE}"
+    if found := next(iter(storage.files(warehouse)), None):
+        raise LakeError(
+            f"There are files in {warehouse}, such as {found.location}, and the sweep of a lake deletes all that it"
+            " does not know. No lake was made.",
+            remedy="Choose a place of its own. Iceberg tables come into a lake with: mere adopt",
+        )
+
+
+def _is_lake(location: str, storage: Storage) -> bool:
+    made_before_markers = not is_s3(location) and storage.exists(f"{location}/{DATABASE}")
+    return made_before_markers or owner(storage, location) is not None
+
+
+def _lake_around(location: str, storage: Storage) -> str | None:
+    """The lake in whose warehouse this place is."""
+    parts = location.split("/")
+    for at, part in enumerate(parts):
+        outer = "/".join(parts[:at])
+        with suppress(StorageDenied):  # keys may be for one prefix alone
+            if part == WAREHOUSE and at and _is_lake(outer, storage):
+                return outer
+    return None
