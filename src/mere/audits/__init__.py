@@ -1,0 +1,1 @@
+"""Audits: queries that return the bad rows of a table."""

@@ -1,0 +1,184 @@
+"""The models and who reads whom."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from mere.errors import ConfigError, UsageError
+from mere.names import TableName, near
+from mere.project.model import Kind, Model
+from mere.project.problems import Problems
+
+CHANGED = "changed"
+_TAG = "tag:"
+_SELECT_RULE = (
+    "Select by name (gold.revenue), glob ('gold.*'), tag:NAME or changed; +name adds what is upstream of it,"
+    " name+ what is downstream."
+)
+
+_Following = Callable[[TableName], Iterable[TableName]]
+
+
+@dataclass(frozen=True)
+class Graph:
+    models: Mapping[TableName, Model]  # each after the models that it reads
+
+    @classmethod
+    def of(cls, models: Iterable[Model]) -> Graph:
+        """In dependency order; a ProjectError if two have one name or there is a cycle."""
+        problems = Problems()
+        named: dict[TableName, Model] = {}
+        for model in sorted(models, key=lambda each: (each.name, each.file, each.body.line)):
+            if model.name in named:
+                problems.add(_twice(named[model.name], model))
+            else:
+                named[model.name] = model
+        for model in named.values():
+            for error in _new_rows_of_views(model, named):
+                problems.add(error)
+        ordered = _ordered(named)
+        left = {name: model for name, model in named.items() if name not in ordered}
+        for path in _cycles(left):
+            problems.add(_cycle(path, named))
+        problems.raise_any()
+        return cls(ordered)
+
+    @cached_property
+    def externals(self) -> tuple[TableName, ...]:
+        """Tables that are read and that no model makes."""
+        read = {each.table for model in self.models.values() for each in model.inputs}
+        return tuple(sorted(read - self.models.keys()))
+
+    @cached_property
+    def _readers(self) -> Mapping[TableName, tuple[TableName, ...]]:
+        found: dict[TableName, list[TableName]] = {}
+        for model in self.models.values():
+            for each in model.inputs:
+                found.setdefault(each.table, []).append(model.name)
+        return {table: tuple(readers) for table, readers in found.items()}
+
+    def inputs_of(self, name: TableName) -> tuple[TableName, ...]:
+        return tuple(each.table for each in self.models[name].inputs)
+
+    def readers_of(self, name: TableName) -> tuple[TableName, ...]:
+        """The models that read a table, external or not, in dependency order."""
+        return self._readers.get(name, ())
+
+    def upstream(self, names: Iterable[TableName]) -> set[TableName]:
+        """Models that these stand on, directly or not, and themselves."""
+        return self._reach(names, self.inputs_of)
+
+    def downstream(self, names: Iterable[TableName]) -> set[TableName]:
+        return self._reach(names, self.readers_of)
+
+    def _reach(self, names: Iterable[TableName], following: _Following) -> set[TableName]:
+        found: set[TableName] = set()
+        left = list(names)
+        while left:
+            name = left.pop()
+            if name in self.models and name not in found:
+                found.add(name)
+                left.extend(following(name))
+        return found
+
+    def select(self, patterns: Iterable[str], changed: Collection[TableName] | None = None) -> set[TableName]:
+        """The models that any of the patterns names; all of them if there is no pattern.
+
+        `gold.revenue`, `gold.*`, `tag:nightly`, `changed` (those that the caller knows to have changed); `+` before a
+        pattern adds everything upstream, after it everything downstream.
+        """
+        given = list(patterns)
+        if not given:
+            return set(self.models)
+        return set().union(*(self._select(pattern, changed) for pattern in given))
+
+    def _select(self, pattern: str, changed: Collection[TableName] | None) -> set[TableName]:
+        core = pattern.removeprefix("+").removesuffix("+")
+        if core == CHANGED:
+            if changed is None:
+                raise UsageError("What has changed is known only to plan and run.", remedy=_SELECT_RULE)
+            matched = {name for name in changed if name in self.models}
+        elif core.startswith(_TAG):
+            tag = core.removeprefix(_TAG)
+            matched = {name for name, model in self.models.items() if tag in model.tags}
+        else:
+            matched = {name for name in self.models if fnmatchcase(str(name), core)}
+        if not matched and core != CHANGED:
+            raise UsageError(f"No model matches {pattern}.{near(core, self._known())}", remedy=_SELECT_RULE)
+        up = self.upstream(matched) if pattern.startswith("+") else set()
+        down = self.downstream(matched) if pattern.endswith("+") else set()
+        return matched | up | down
+
+    def _known(self) -> list[str]:
+        tags = {f"{_TAG}{tag}" for model in self.models.values() for tag in model.tags}
+        return [*map(str, self.models), *sorted(tags)]
+
+
+def _twice(first: Model, second: Model) -> ConfigError:
+    return ConfigError(
+        f"there are two models {first.name}: the other is in {first.file}:{first.body.line}",
+        remedy="Rename or delete one of them.",
+        file=second.file,
+        line=second.body.line,
+    )
+
+
+def _new_rows_of_views(model: Model, models: Mapping[TableName, Model]) -> Iterator[ConfigError]:
+    for each in model.inputs:
+        if each.new_rows and each.table in models and models[each.table].kind is Kind.VIEW:
+            yield ConfigError(
+                f"{each.table} is a view: which of its rows are new cannot be known",
+                remedy="Read the table behind it, or write `kind: full`.",
+                file=model.file,
+                line=each.line,
+            )
+
+
+def _ordered(models: Mapping[TableName, Model]) -> dict[TableName, Model]:
+    """By dependency, then by name; those in a cycle, or behind one, are left out."""
+    waits = {name: {each.table for each in model.inputs if each.table in models} for name, model in models.items()}
+    readers: dict[TableName, list[TableName]] = {}
+    for name, tables in waits.items():
+        for table in tables:
+            readers.setdefault(table, []).append(name)
+    ready = [name for name, tables in waits.items() if not tables]
+    heapq.heapify(ready)
+    ordered = {}
+    while ready:
+        name = heapq.heappop(ready)
+        ordered[name] = models[name]
+        for reader in readers.get(name, []):
+            waits[reader].discard(name)
+            if not waits[reader]:
+                heapq.heappush(ready, reader)
+    return ordered
+
+
+def _cycles(models: Mapping[TableName, Model]) -> Iterable[list[TableName]]:
+    """One path around each knot."""
+    seen: set[TableName] = set()
+    for start in models:
+        path: list[TableName] = []
+        name: TableName | None = start
+        while name is not None and name not in seen:
+            seen.add(name)
+            path.append(name)
+            # Each of these waits for another of these, so that the way back always leads into a cycle.
+            name = next((each.table for each in models[name].inputs if each.table in models), None)
+        if name in path:
+            yield path[path.index(name) :]
+
+
+def _cycle(path: list[TableName], models: Mapping[TableName, Model]) -> ConfigError:
+    # From the first by name, so that the message is the same whichever way one came.
+    at = path.index(min(path))
+    around = [*path[at:], *path[: at + 1]]
+    model = models[around[0]]
+    read = next(each for each in model.inputs if each.table == around[1])
+    shown = " ← ".join(map(str, around))
+    message = f"{model} reads itself" if len(path) == 1 else f"the models go round in a circle: {shown}"
+    return ConfigError(message, remedy="Take one of the reads out.", file=model.file, line=read.line)

@@ -1,0 +1,210 @@
+"""The settings of a model: the YAML in a SQL file's leading comment, a seed's .yaml, a decorator's arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from mere.audits.audit import Audit, Custom, parse
+from mere.entries import Entry, nearest
+from mere.errors import InvalidName
+from mere.names import TableName
+from mere.project.model import Kind, OnChange, Time
+from mere.project.problems import Problems
+from mere.project.rules import SWITCHABLE
+from mere.windows import Grain, instant
+
+_TIME = ("time_column", "grain", "start", "unfinished", "batch")
+_EVERY = ("description", "columns", "tags", "key", "audits", "off")
+_TABLE = ("partition_by", "sort_by", "properties")
+MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "inputs", "now")
+SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
+INPUT_KEYS = ("time", "on_change", "new_rows")
+
+# Every engine and every shell takes such a name without quotes.
+_PART = re.compile(r"[a-z][a-z0-9_]*")
+NAME_RULE = "The parts of a name start with a letter and have only a-z, 0-9 and _: gold.daily_revenue."
+
+_COLUMN = r"[A-Za-z_][A-Za-z0-9_]*"
+_TRANSFORM = re.compile(
+    rf"{_COLUMN}|(years?|months?|days?|hours?)\(\s*{_COLUMN}\s*\)|(bucket|truncate)\(\s*\d+\s*,\s*{_COLUMN}\s*\)"
+)
+
+
+class Place(NamedTuple):
+    """How an input is read, as far as the user says it."""
+
+    entry: Entry
+    time: str | None = None
+    on_change: OnChange | None = None
+    new_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    kind: Kind = Kind.FULL
+    inputs: Mapping[TableName, Place] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    delimiter: str = ","
+    # What a model has under the same name.
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def valid_name(schema: str, name: str) -> bool:
+    return bool(_PART.fullmatch(schema) and _PART.fullmatch(name))
+
+
+def read_settings(entry: Entry, valid: Sequence[str], customs: Mapping[str, Custom], problems: Problems) -> Settings:
+    """Every key is looked at, whatever is wrong with the others."""
+    found: dict[str, Entry] = {}
+    with problems.gather():
+        for key, value in entry.entries().items():
+            if key in valid:
+                found[key] = value
+            else:
+                problems.add(value.error(f"unknown key `{key}`", nearest(key, valid, "keys")))
+    kind = Kind.SEED if "types" in valid else Kind.FULL
+    with problems.gather():
+        if "kind" in found:
+            kind = Kind(found["kind"].choice(*(each for each in Kind if each is not Kind.SEED)))
+    _refuse_without_effect(kind, found, problems)
+    fields: dict[str, Any] = {"time": _time(entry, found, problems)} if kind is Kind.INCREMENTAL else {}
+    for key, reader in _READERS.items():
+        if key in found:
+            with problems.gather():
+                fields[key] = reader(found[key])
+    fields["audits"] = _audits(found.get("audits"), customs, problems)
+    settings: dict[str, Any] = {}
+    for key, reader in {"inputs": _inputs, "types": _texts_by_name, "delimiter": _delimiter}.items():
+        if key in found:
+            with problems.gather():
+                settings[key] = reader(found[key])
+    return Settings(kind, fields=fields, **settings)
+
+
+def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Problems) -> None:
+    idle: list[str] = [] if kind is Kind.INCREMENTAL else list(_TIME)
+    idle += ["partition_by", "sort_by", "now"] if kind is Kind.VIEW else []
+    idle += ["inputs"] if kind in (Kind.FULL, Kind.VIEW) else []
+    for key in idle:
+        if key in found:
+            problems.add(found[key].error(f"`{key}` has no effect: the model is {kind}", _idle_remedy(key)))
+
+
+def _idle_remedy(key: str) -> str:
+    return "Remove it, or write `kind: incremental`." if key in _TIME else "Remove it, or choose another `kind`."
+
+
+def _time(entry: Entry, found: Mapping[str, Entry], problems: Problems) -> Time | None:
+    if "time_column" not in found:
+        problems.add(
+            found.get("kind", entry).error(
+                "an incremental model needs a `time_column`: the column that says in which window a row of it lies",
+                "Write for example `time_column: order_date`.",
+            )
+        )
+        return None
+    time: dict[str, Any] = {"column": "", "grain": Grain.DAY}
+    readers: dict[str, Any] = {
+        "time_column": lambda value: ("column", value.text()),
+        "grain": lambda value: ("grain", Grain(value.choice(*Grain))),
+        "start": lambda value: ("start", _instant(value)),
+        "unfinished": lambda value: ("unfinished", value.choice("build", "skip") == "build"),
+        "batch": lambda value: ("batch", value.count()),
+    }
+    for key in _TIME:
+        if key in found:
+            with problems.gather():
+                name, value = readers[key](found[key])
+                time[name] = value
+    return Time(**time)
+
+
+def _instant(entry: Entry) -> datetime:
+    try:
+        return instant(entry.text())
+    except ValueError as error:
+        raise entry.error(
+            f"`{entry.key}` must be a date or a time", "Write for example `2024-01-01` or `2024-01-01T06:00`."
+        ) from error
+
+
+def _audits(entry: Entry | None, customs: Mapping[str, Custom], problems: Problems) -> tuple[Audit, ...]:
+    audits = []
+    for item in entry.items() if entry else []:
+        with problems.gather():
+            audits.append(parse(item, customs))
+    return tuple(audits)
+
+
+def _inputs(entry: Entry) -> dict[TableName, Place]:
+    inputs = {}
+    for name, value in entry.entries().items():
+        given = value.keys(*INPUT_KEYS)
+        inputs[table_name(name, value)] = Place(
+            value,
+            given["time"].text() if "time" in given else None,
+            OnChange(given["on_change"].choice(*OnChange)) if "on_change" in given else None,
+            given["new_rows"].flag() if "new_rows" in given else False,
+        )
+    return inputs
+
+
+def table_name(text: str, entry: Entry) -> TableName:
+    try:
+        return TableName.parse(text)
+    except InvalidName as error:
+        raise entry.error(error.message, error.remedy) from error
+
+
+def _texts_by_name(entry: Entry) -> dict[str, str]:
+    return {key: value.text() for key, value in entry.entries().items()}
+
+
+def _delimiter(entry: Entry) -> str:
+    value = entry.value()
+    text = {"\\t": "\t", "tab": "\t"}.get(str(value), str(value))
+    if len(text) != 1:
+        raise entry.error(
+            "`delimiter` must be one character", 'Write for example `delimiter: ";"` or `delimiter: tab`.'
+        )
+    return text
+
+
+def _partitions(entry: Entry) -> tuple[str, ...]:
+    for item in entry.items():
+        if not _TRANSFORM.fullmatch(item.text().strip()):
+            raise item.error(
+                f"`{entry.key}` cannot be `{item.text()}`",
+                "Write a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(10, c).",
+            )
+    return tuple(text.strip() for text in entry.texts())
+
+
+def _off(entry: Entry) -> dict[str, str]:
+    reasons = {}
+    for rule, value in entry.entries().items():
+        if rule not in SWITCHABLE:
+            raise value.error(f"there is no rule `{rule}` to switch off", nearest(rule, SWITCHABLE, "rules"))
+        if not isinstance(value.value(), str) or not str(value.value()).strip():
+            raise value.error(
+                f"`{rule}` is switched off without a reason", f"Write one: `{rule}: the upstream adds columns often`."
+            )
+        reasons[rule] = value.text()
+    return reasons
+
+
+_READERS: dict[str, Any] = {
+    "description": Entry.text,
+    "columns": _texts_by_name,
+    "tags": Entry.texts,
+    "key": Entry.texts,
+    "partition_by": _partitions,
+    "sort_by": Entry.texts,
+    "properties": _texts_by_name,
+    "now": lambda entry: Grain(entry.choice(*Grain)),
+    "off": _off,
+}

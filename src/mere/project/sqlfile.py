@@ -1,0 +1,133 @@
+"""A SQL model: YAML in the leading comment, then one query with Jinja in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mere import entries
+from mere.audits.audit import Custom
+from mere.errors import ConfigError
+from mere.names import TableName
+from mere.project.inputs import complete, in_header, with_declared
+from mere.project.model import Input, Kind, Model, Sql, Time
+from mere.project.problems import Problems
+from mere.project.settings import MODEL_KEYS, NAME_RULE, Settings, read_settings, valid_name
+from mere.project.templates import Templates
+from mere.windows import Grain
+
+if TYPE_CHECKING:
+    from mere.project.queries import Query
+
+_WINDOW = frozenset({"start", "end"})
+
+
+def split_header(text: str) -> tuple[str, str]:
+    """The YAML of the leading `--` lines, and the whole text with these lines emptied: every line keeps its number."""
+    lines = text.splitlines()
+    count = next((at for at, line in enumerate(lines) if not line.startswith("--")), len(lines))
+    header = "\n".join(line.removeprefix("--").removeprefix(" ") for line in lines[:count])
+    return header, "\n" * count + "\n".join(lines[count:])
+
+
+def named_by_path(path: Path, top: str) -> TableName:
+    """models/<schema>/<name>.sql"""
+    parts = path.with_suffix("").parts[1:]
+    if len(parts) != 2:
+        raise ConfigError(
+            "a model's folder is its schema",
+            remedy=f"Move it to {top}/<schema>/{path.name}.",
+            file=path.as_posix(),
+        )
+    if not valid_name(*parts):
+        raise ConfigError(f"`{'.'.join(parts)}` cannot be a model's name", remedy=NAME_RULE, file=path.as_posix())
+    return TableName(*parts)
+
+
+def read_sql(path: Path, text: str, customs: Mapping[str, Custom], templates: Templates) -> Model:
+    """The model, or a ProjectError with all that is wrong in the file. `path` is relative to the project."""
+    problems = Problems()
+    file = path.as_posix()
+    name = TableName("", "")
+    with problems.gather():
+        name = named_by_path(path, "models")
+    header, body = split_header(text)
+    settings, query = Settings(), None
+    with problems.gather():
+        settings = read_settings(entries.parse(header, path), MODEL_KEYS, customs, problems)
+    time: Time | None = settings.fields.get("time")
+    with problems.gather():
+        query, line = _query(file, body, templates, problems, time.grain if time else Grain.DAY)
+    if query is None:
+        problems.raise_any()
+    assert query is not None
+    _check_placeholders(settings, query, file, line, problems)
+    found = [
+        Input(read.table, read.line, read.time if settings.kind is Kind.INCREMENTAL else None) for read in query.reads
+    ]
+    inputs = with_declared(found, settings.inputs, problems)
+    inputs_of_kind = complete(settings.kind, inputs, file, line, in_header, problems, _doubts(query))
+    _refuse_shifted(settings, query, problems)
+    if time and not any(place.time for place in settings.inputs.values()):
+        query.times.check_output(time.column)
+    problems.raise_any()
+    return Model(name, settings.kind, file, Sql(query.text, line), inputs_of_kind, **settings.fields)
+
+
+def _query(file: str, body: str, templates: Templates, problems: Problems, grain: Grain) -> tuple[Query | None, int]:
+    from mere.project.queries import analyze
+
+    rendered = templates.render(file, body)
+    text = rendered.lstrip()
+    line = rendered[: len(rendered) - len(text)].count("\n") + 1
+    return analyze(text, file, line, problems, grain), line
+
+
+def _doubts(query: Query) -> dict[TableName, str]:
+    """Why a table that is compared with the window's bounds is not read by time nonetheless."""
+    doubts = {}
+    for read in query.reads:
+        if read.shifted:
+            doubts[read.table] = f"`{read.shifted}` reads rows of other windows"
+        elif read.mixed:
+            doubts[read.table] = f"`{read.mixed}` mixes rows of several times before they are cut to the window"
+    return doubts
+
+
+def _refuse_shifted(settings: Settings, query: Query, problems: Problems) -> None:
+    for read in query.reads:
+        place = settings.inputs.get(read.table)
+        if place is not None and place.time and read.shifted and not read.time:
+            problems.add(
+                place.entry.error(
+                    f"`{read.shifted}` reads rows of other windows: a change of {read.table} would be missed there",
+                    f"It is read whole: {in_header(read.table, 'on_change', 'rebuild')}, or write `kind: full`.",
+                )
+            )
+
+
+def _check_placeholders(settings: Settings, query: Query, file: str, line: int, problems: Problems) -> None:
+    used = query.placeholders
+
+    def problem(message: str, remedy: str) -> None:
+        problems.add(ConfigError(message, remedy=remedy, file=file, line=line))
+
+    if settings.kind is Kind.INCREMENTAL:
+        if missing := sorted(_WINDOW - used, reverse=True):
+            problem(
+                f"an incremental query must use {' and '.join(f':{name}' for name in missing)}",
+                "Filter it to the window: WHERE column >= :start AND column < :end.",
+            )
+    elif used & _WINDOW:
+        problem(
+            f":start and :end are known only to an incremental model, and this is {settings.kind}",
+            "Write `kind: incremental` and `time_column:`.",
+        )
+    now = settings.fields.get("now")
+    if "now" in used and settings.kind is Kind.VIEW:
+        problem("a view cannot use :now, for nothing binds it when it is read", "Write `kind: full`.")
+    elif "now" in used and now is None:
+        problem(":now needs a precision, which says how often it is a reason to build", "Write for example `now: day`.")
+    elif now is not None and "now" not in used:
+        problem("`now` is declared, but the query does not use :now", "Remove it.")
