@@ -15,8 +15,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## a branch, two tables, one atomic publish, time travel, a revert
-	@$(PY) examples/first_lake.py
+demo: $(READY) ## the orders example: a run, a bad row stopped on its branch, the fix, the publish, the log
+	@$(PY) examples/orders_demo.py
 
 test: $(READY) ## the test suite, under 10 minutes on 2 cores
 	@$(PY) -m pytest -m "not long"
@@ -38,7 +38,7 @@ lock: $(UV) ## resolve the dependencies of pyproject.toml anew
 		--generate-hashes --all-extras pyproject.toml -o requirements.lock
 
 clean: ## remove all that make made
-	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-lake
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): $(UV) requirements.lock requirements-build.txt requirements-java.txt pyproject.toml

@@ -6,23 +6,34 @@ one Python namespace:
 - `$ ` starts a command, `> ` continues it; it has to succeed, or end as a trailing `# exit 1` says;
 - the lines below a command are its output; `...` stands for anything, commit ids and times are all alike;
 - a ```python no-run block only has to compile.
+
+`mere run` and `mere branch update` are carried out by this process, on the suite's warm JVM; every other command is a
+process of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import socketserver
 import subprocess
 import sys
+import tempfile
+import threading
+import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+from unittest import mock
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from mere.config import SparkSettings, mere_home
+from mere.config import KEYS, mere_home
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,8 +70,8 @@ def below(command: click.Command, path: str) -> Iterator[str]:
 
 
 def settings() -> Iterator[str]:
-    """The keys of `spark:` in mere.yaml."""
-    return (f"{key.name}:" for key in fields(SparkSettings))
+    """The keys of mere.yaml."""
+    return (f"{key}:" for key in KEYS)
 
 
 PROMISES: dict[str, Callable[[], Iterator[str]]] = {"command": commands, "setting": settings}
@@ -141,12 +152,60 @@ class Shell:
         self._process.communicate()
 
 
+STUB = """\
+#!{python}
+import json, os, socket, sys
+if sys.argv[1:2] != ["run"] and sys.argv[1:3] != ["branch", "update"]:
+    os.execv({mere!r}, [{mere!r}, *sys.argv[1:]])
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({address!r})
+    line.sendall(json.dumps([os.getcwd(), dict(os.environ), sys.argv[1:]]).encode() + b"\\n")
+    out, err, exit_code = json.loads(line.makefile().read())
+sys.stdout.write(out)
+sys.stdout.flush()
+sys.stderr.write(err)
+sys.exit(exit_code)
+"""
+
+
+class Answer(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        from mere.cli import main
+
+        folder, environment, arguments = json.loads(self.rfile.readline())
+        # The shell waits for the answer, and this process for the shell: nobody else looks at these meanwhile.
+        with contextlib.chdir(folder), mock.patch.dict(os.environ, environment, clear=True):
+            done = CliRunner().invoke(main, arguments)
+        failed = done.exception and not isinstance(done.exception, SystemExit)
+        trace = "".join(traceback.format_exception(done.exception)) if failed else ""
+        self.wfile.write(json.dumps([done.stdout, done.stderr + trace, done.exit_code]).encode())
+
+
+@pytest.fixture(scope="module")
+def runs_are_warm(warm_jvm: None) -> Iterator[Path]:
+    """A folder with a `mere` that hands its runs to this process: a page need not wait for a JVM at each of them."""
+    with tempfile.TemporaryDirectory(prefix="mere-docs-") as name:
+        folder = Path(name)
+        address = str(folder / "line")
+        stub = folder / "mere"
+        stub.write_text(
+            STUB.format(python=sys.executable, mere=str(Path(sys.executable).parent / "mere"), address=address)
+        )
+        stub.chmod(0o755)
+        with socketserver.UnixStreamServer(address, Answer) as server:
+            thread = threading.Thread(target=server.serve_forever, name="mere-docs")
+            thread.start()
+            yield folder
+            server.shutdown()
+            thread.join()
+
+
 def plain(line: str) -> str:
     """The line without what differs from run to run: ids, times, the width of columns."""
     line = re.sub(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d| UTC)?", "<time>", line)
     line = re.sub(r"\b(\d+ ?(s|m|h|d|seconds?|minutes?|hours?|days?) ago|just now)\b", "<time>", line)
     line = re.sub(r"\b\d+(\.\d+)? ?(ms|s)\b", "<time>", line)
-    line = re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,40}\b", "<id>", line)
+    line = re.sub(r"(?:\b|(?<=\brun_))(?=[0-9a-f]*\d)[0-9a-f]{8,40}\b", "<id>", line)
     line = re.sub(r"([─━═-])\1{2,}", r"\1\1\1", line)
     return re.sub(r"\s+", " ", line).strip()
 
@@ -173,7 +232,9 @@ def run_console(shell: Shell, block: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=page_id)
-def test_what_a_page_shows_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_page_shows_happens(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     folder, home = tmp_path / "page", tmp_path / "home"
     folder.mkdir()
     home.mkdir()
@@ -181,10 +242,12 @@ def test_what_a_page_shows_happens(page: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("MERE_HOME", str(mere_home()))
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    text = page.read_text(encoding="utf-8")
+    if "\n$ mere run" in text:
+        monkeypatch.setenv("PATH", str(request.getfixturevalue("runs_are_warm")), prepend=os.pathsep)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(folder)
     shell, namespace = Shell(folder, dict(os.environ)), {"__name__": "__main__"}
-    text = page.read_text(encoding="utf-8")
     try:
         for block in BLOCK.finditer(text):
             language, marker, body = block.groups()

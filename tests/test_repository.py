@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -106,3 +107,21 @@ def test_the_lock_fits_pyproject() -> None:
         if version is None or not requirement.specifier.contains(version, prereleases=True):
             unfit.append(f"{requirement} is locked as {version}")
     assert unfit == [], "run `make lock`"
+
+
+def test_the_wheel_holds_the_examples_and_nothing_that_a_run_leaves(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT, check=True, capture_output=True,
+    )  # fmt: skip
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        packed = {name for name in wheel.namelist() if name.startswith("mere/examples/")}
+    examples = [file.parent for file in (ROOT / "examples").glob("*/mere.yaml")]
+    left = ("lake", ".mere", "__pycache__")
+    wanted = {
+        f"mere/{file.relative_to(ROOT).as_posix()}"
+        for folder in examples
+        for file in folder.rglob("*")
+        if file.is_file() and not set(file.relative_to(folder).parts) & set(left)
+    }
+    assert packed == wanted

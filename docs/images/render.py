@@ -18,22 +18,26 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
+def style(line: str) -> str:
+    match line[:1]:
+        case "─":
+            return "bold cyan"
+        case "$":
+            return "bold"
+        case "✓":
+            return "green"
+        case "✗":
+            return "red"
+    return "red" if line.startswith("error:") else ""
+
+
 def main() -> None:
     shown = subprocess.run(
-        [sys.executable, "examples/first_lake.py"], cwd=ROOT, check=True, capture_output=True, text=True
+        [sys.executable, "examples/orders_demo.py"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
-    console = Console(record=True, width=110, file=io.StringIO())
+    console = Console(record=True, width=128, file=io.StringIO())
     for line in ["$ make demo", *shown.splitlines()]:
-        style = (
-            "bold cyan"
-            if line.startswith("──")
-            else "green"
-            if "> select" in line
-            else "bold"
-            if line[:1] == "$"
-            else ""
-        )
-        console.print(Text(line, style=style))
+        console.print(Text(line, style=style(line)))
     svg = console.export_svg(title="mere")
     # Fonts come from the reader's machine, not from somebody's server.
     (HERE / "demo.svg").write_text(re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL), encoding="utf-8")

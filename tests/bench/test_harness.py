@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
-from bench import page
+from bench import page, peers
+from bench.__main__ import is_chosen, measure
 from bench.blocks import Block, Calibration, check_results, run_case
 from bench.case import Case, Result, Side, Target
 from bench.cases import CASES
 from bench.figures import figures
 from bench.measure import Bench, Run, SideFailed
+from bench.sides.answer import sized
 
 BURN = "import time; e = time.process_time() + {seconds}\nwhile time.process_time() < e: pass"
 ORPHAN = f"""
@@ -24,8 +27,8 @@ print('{{"result": "same", "timings": {{"step": 0.5}}}}')
 """
 
 
-def python(code: str, result: Result = Result.JSON, **more: bool) -> Side:
-    return Side("python", ("{python}", "-c", code), result, **more)
+def python(code: str, result: Result = Result.JSON, jvm: bool = True) -> Side:
+    return Side("python", ("{python}", "-c", code), result, jvm)
 
 
 def case(ours: Side, peer: Side) -> Case:
@@ -106,9 +109,35 @@ def test_ratios_are_taken_between_neighbours_and_the_page_shows_losses_too() -> 
     assert sys.executable not in text
 
 
+def test_sizes_follow_the_scale_down_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for scale, rows in (("2", 2000), ("0.01", 10), ("0.0001", 1)):
+        monkeypatch.setenv("BENCH_SCALE", scale)
+        assert sized(1000) == rows
+
+
+def test_a_peer_that_cannot_be_installed_is_skipped_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(peers, "FOLDER", tmp_path)
+    monkeypatch.setenv("MERE_HOME", str(tmp_path))
+    (tmp_path / "requirements-none.txt").write_text("not a requirement!\n", encoding="utf-8")
+    alone = replace(case(python("1"), replace(python("1", Result.NONE), environment="none")), prepare=None)
+    assert measure([replace(alone, ours=alone.peer)]) == []
+    assert "skipped: " in capsys.readouterr().out
+
+
+def test_long_cases_are_measured_only_by_name() -> None:
+    by_name = [each for each in CASES if each.by_name]
+    assert by_name
+    assert not any(is_chosen(each, []) for each in by_name)
+    assert all(is_chosen(each, ["taxi_*"]) for each in by_name)
+
+
 def test_every_case_has_its_own_name_and_existing_scripts() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
     sides = [side for case in CASES for side in (case.ours, case.peer, case.prepare) if side]
     scripts = {part for side in sides for part in side.command if part.startswith("{sides}/")}
     folder = Path(__file__).resolve().parents[2] / "bench" / "sides"
+    environments = {side.environment for side in sides if side.environment}
+    assert [name for name in environments if not (folder.parent / "peers" / f"requirements-{name}.txt").exists()] == []
     assert [script for script in scripts if not (folder / script.removeprefix("{sides}/")).exists()] == []

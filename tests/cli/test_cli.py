@@ -17,8 +17,9 @@ from click.testing import CliRunner, Result
 
 from mere.cli import main
 from mere.lake.lake import Lake
-from tests.lake.foreign import Foreign
+from tests.lake.foreign import Foreign, ForeignOnPostgres
 from tests.services.postgres import PASSWORD, Postgres
+from tests.services.s3 import S3Server
 
 
 class Shell:
@@ -188,3 +189,37 @@ def test_a_project_may_keep_its_catalog_in_postgres(
     mere("branch", "create", "dev")
     assert [ref["name"] for ref in mere.json("branch")] == ["dev", "main"]
     assert not (tmp_path / "lake" / "catalog.db").exists()
+
+
+def test_a_project_may_keep_its_lake_on_s3(
+    tmp_path: Path, postgres_server: Postgres, s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_server.new_database(f"lake_{secrets.token_hex(6)}")
+    place = f"{s3_bucket}/{secrets.token_hex(6)}"
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    monkeypatch.setenv("LAKE_KEY", s3_server.settings.access_key)
+    monkeypatch.setenv("LAKE_SECRET", s3_server.settings.secret_key)
+    text = f"""\
+name: shop
+profiles:
+  local:
+    lake: {place}
+    catalog: {url.replace(f":{PASSWORD}", "")}
+    s3:
+      endpoint: {s3_server.endpoint}
+      access_key: ${{LAKE_KEY}}
+      secret_key: ${{LAKE_SECRET}}
+"""
+    (tmp_path / "mere.yaml").write_text(text)
+    mere = Shell(tmp_path)
+    assert mere.json("init")["lake"] == place
+    assert mere.json("gc", "--dry-run")["kept"] == {}
+    with Lake.open(place, catalog=url, s3=s3_server.settings) as lake:
+        ForeignOnPostgres(lake, url).append("main", "gold.orders", 3)
+    assert mere.json("tables")["tables"][0]["rows"] == 3
+    assert mere.json("relocate", f"{place.replace('s3:', 's3a:')}/")["moved"] is False
+    monkeypatch.setenv("LAKE_SECRET", "wrong")
+    refused = mere("tables", exit_code=1).stderr
+    assert refused.startswith(f"error: {s3_server.endpoint} refuses it")
+    (tmp_path / "mere.yaml").write_text(text.replace(place, f"{place}/elsewhere"))
+    assert f"mere relocate {place}/elsewhere" in mere("tables", exit_code=1).stderr

@@ -12,6 +12,11 @@ from mere.errors import MereError
 # A command's module is imported when the command is used: a start must not pay for the others.
 _MODULES = {
     "init": "project",
+    "check": "check",
+    "plan": "planning",
+    "run": "running",
+    "runs": "running",
+    "audit": "audit",
     "branch": "refs",
     "tag": "refs",
     "tables": "reading",
@@ -22,9 +27,12 @@ _MODULES = {
     "publish": "commits",
     "revert": "commits",
     "drop": "commits",
+    "rename": "commits",
+    "adopt": "adopt",
     "gc": "files",
     "relocate": "files",
     "java": "project",
+    "doctor": "doctor",
 }
 
 

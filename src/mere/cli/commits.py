@@ -10,7 +10,7 @@ import click
 
 from mere.cli.output import (
     change_json,
-    change_line,
+    change_lines,
     commit_json,
     counted,
     example,
@@ -22,7 +22,10 @@ from mere.cli.output import (
 )
 from mere.errors import LakeConflict, UsageError
 from mere.lake.commits import Commit
+from mere.lake.lake import Lake
 from mere.lake.publish import Conflict, Publication
+from mere.lake.refs import RefKind
+from mere.names import RUN_PREFIX
 
 message_option = click.option("-m", "--message", help="Why; shown by mere log.")
 
@@ -52,8 +55,8 @@ def _print_commit(commit: Commit) -> None:
     else:
         about = f"{commit.short_id}  {about}"
     click.echo(about)
-    for change in commit.changes:
-        click.echo(f"    {change_line(change)}")
+    for line in change_lines(commit.changes):
+        click.echo(f"    {line}")
 
 
 @click.command(epilog=example("mere publish dev --dry-run", "mere publish dev -m 'prices in euro'"))
@@ -67,8 +70,11 @@ def publish(
     ctx: click.Context, branch: str, into: str | None, dry_run: bool, message: str | None, as_json: bool
 ) -> None:
     """Put everything that BRANCH changed onto its target, in one atomic commit, or nothing at all."""
+    lake = open_lake(ctx)
+    if not dry_run:
+        _refuse_runs(lake, branch)
     try:
-        result = open_lake(ctx).publish(branch, into, message=message, dry_run=dry_run)
+        result = lake.publish(branch, into, message=message, dry_run=dry_run)
     except LakeConflict as error:
         if as_json:
             print_json({"source": branch, "commit": None, "conflicts": _conflicts_json(error.conflicts)})
@@ -79,6 +85,16 @@ def publish(
         _print_publication(result, dry_run)
     if result.conflicts:
         ctx.exit(1)
+
+
+def _refuse_runs(lake: Lake, branch: str) -> None:
+    """A run publishes by itself when all its models are built and all audits passed; what is left of it is not so."""
+    ref = lake.store.ref(branch)
+    if ref and ref.kind is RefKind.RUN:
+        raise UsageError(
+            f"{branch} is the branch of a run that did not come to its end. Nothing was published.",
+            remedy=f"Mend what failed and go on: mere run --resume {branch.removeprefix(RUN_PREFIX)}",
+        )
 
 
 def _publication_json(result: Publication) -> dict[str, object]:
@@ -112,8 +128,8 @@ def _print_publication(result: Publication, dry_run: bool) -> None:
         say(f"published {result.source} into {result.target}: commit {result.commit.short_id}, {what}")
     elif dry_run:
         say(f"would publish {result.source} into {result.target}: {what}")
-    for change in result.changes:
-        click.echo(f"    {change_line(change)}")
+    for line in change_lines(result.changes):
+        click.echo(f"    {line}")
     for conflict in result.conflicts:
         by = (
             f" by {conflict.theirs.author or 'an engine'} (commit {conflict.theirs.short_id})"
@@ -153,6 +169,22 @@ def revert(ctx: click.Context, commit: str | None, to: str | None, on: str, mess
 def drop(ctx: click.Context, tables: tuple[str, ...], on: str, message: str | None, as_json: bool) -> None:
     """Drop tables or views from one branch. Other refs keep them, and mere revert brings them back."""
     commit = open_lake(ctx).drop(*tables, on=on, message=message)
+    if as_json:
+        print_json(commit_json(commit))
+    else:
+        _print_commit(commit)
+
+
+@click.command(epilog=example("mere rename gold.revenue gold.daily_revenue"))
+@click.argument("table")
+@click.argument("to", metavar="NEW_NAME")
+@click.option("--on", default="main", show_default=True, metavar="BRANCH", help="The branch to rename on.")
+@message_option
+@json_option
+@click.pass_context
+def rename(ctx: click.Context, table: str, to: str, on: str, message: str | None, as_json: bool) -> None:
+    """Give a table or view another name on one branch. Its rows, its history and its state go with it."""
+    commit = open_lake(ctx).rename(table, to, on, message=message)
     if as_json:
         print_json(commit_json(commit))
     else:

@@ -1,0 +1,1 @@
+{% macro cleaned(column) %}lower(trim({{ column }})){% endmacro %}

@@ -1,0 +1,12 @@
+-- kind: incremental
+-- description: Every line of the export, as it came.
+-- time_column: ordered_at
+-- grain: day
+-- key: order_id
+-- audits:
+--   - not_null: amount
+--     severity: warn
+--     allow: 5%
+SELECT order_id, city_id, ordered_at, amount, status
+FROM raw.orders
+WHERE ordered_at >= :start AND ordered_at < :end

@@ -1,0 +1,174 @@
+"""mere run, mere runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from mere.cli.output import (
+    Column,
+    example,
+    json_option,
+    moment,
+    open_lake,
+    print_json,
+    print_table,
+    say,
+)
+from mere.cli.output import size as bytes_shown
+from mere.cli.planning import choosing, open_project, request_of
+from mere.cli.watching import Watch
+from mere.errors import UsageError
+from mere.lake.runs import Run
+from mere.pipeline.request import IfRunning
+
+
+@click.command(
+    epilog=example(
+        "mere run",
+        "mere run +gold.daily_revenue",
+        "mere run --on dev --limit-windows 3",
+        "mere run --resume 3fa9c1d2b4e5",
+    )
+)
+@choosing
+@click.option("--resume", metavar="ID", help="Go on with a run that failed or was interrupted.")
+@click.option(
+    "--if-running",
+    type=click.Choice([each.value for each in IfRunning]),
+    default=IfRunning.WAIT.value,
+    show_default=True,
+    help="What to do while another run writes the same tables.",
+)
+@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Models built side by side.")
+@click.option("-m", "--message", help="Why; shown by mere log.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    resume: str | None,
+    if_running: str,
+    threads: int,
+    message: str | None,
+    as_json: bool,
+    variables: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Build what is due on a branch of its own, audit it there, and publish all of it at once, or nothing.
+
+    \b
+    Exit codes: 0 published, or nothing to do; 1 failed, nothing was published; 2 wrong usage; 130 interrupted.
+    """
+    with Watch(ctx, options["on"], as_json) as watch:
+        if resume:
+            past = _past(ctx, resume, variables, options)
+            options["on"] = past.target
+            variables = tuple(f"{name}={value}" for name, value in past.about.get("variables", {}).items())
+        project = open_project(ctx, variables)
+        request = replace(
+            request_of(project, options),
+            resume=resume,
+            if_running=IfRunning(if_running),
+            threads=threads,
+            message=message,
+        )
+        watch.carry_out(project, request)
+
+
+_ASKED_THEN = {
+    "full_refresh": "--full-refresh",
+    "start": "--from",
+    "end": "--to",
+    "forward_only": "--forward-only",
+    "limit_windows": "--limit-windows",
+    "sample": "--sample",
+}
+
+
+def _past(ctx: click.Context, id_: str, variables: tuple[str, ...], options: Mapping[str, Any]) -> Run:
+    """The run that is resumed: it goes on with what it was asked for then."""
+    given = [option for key, option in _ASKED_THEN.items() if options[key]]
+    if given or variables:
+        raise UsageError("A run goes on with what it was asked for then.", remedy=f"Leave out {(*given, '--var')[0]}.")
+    past = open_lake(ctx).run(id_)
+    if ctx.get_parameter_source("on") is ParameterSource.COMMANDLINE and options["on"] != past.target:
+        raise UsageError(f"Run {id_} is for {past.target}, not for {options['on']}.", remedy="Leave out --on.")
+    return past
+
+
+@click.group(invoke_without_command=True, epilog=example("mere runs", "mere runs -n 50", "mere runs show 3fa9c1d2b4e5"))
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@json_option
+@click.pass_context
+def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
+    """The runs of the last 90 days, newest first."""
+    if ctx.invoked_subcommand:
+        return
+    found = open_lake(ctx).runs(limit)
+    if as_json:
+        print_json([each.to_json() for each in found])
+        return
+    columns = [
+        Column("run"),
+        Column("state"),
+        Column("for"),
+        Column("started"),
+        Column("seconds", True),
+        Column("models", True),
+        Column("by"),
+    ]
+    print_table(columns, [_cells(each) for each in found])
+
+
+def _cells(run: Run) -> tuple[object, ...]:
+    seconds = f"{(run.ended_at - run.started_at).total_seconds():.1f}" if run.ended_at else ""
+    built = [each for each in run.about.get("models", {}).values() if each["state"] == "built"]
+    return run.id, run.status, run.target, moment(run.started_at), seconds, len(built), run.author
+
+
+@runs.command("show", epilog=example("mere runs show 3fa9c1d2b4e5"))
+@click.argument("id_", metavar="ID")
+@json_option
+@click.pass_context
+def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
+    """One run: each model with its time, rows, bytes, files and audits."""
+    found = open_lake(ctx).run(id_)
+    if as_json:
+        print_json(found.to_json())
+        return
+    say(f"run {found.id} for {found.target}: {found.status}, started {moment(found.started_at)} by {found.author}")
+    columns = [
+        Column("model"),
+        Column("state"),
+        Column("seconds", True),
+        Column("rows in", True),
+        Column("rows out", True),
+        Column("files", True),
+        Column("size", True),
+        Column("audits"),
+    ]
+    print_table(columns, [_model_cells(name, each) for name, each in found.about.get("models", {}).items()])
+    if error := found.about.get("error"):
+        click.echo(f"\n{error}")
+
+
+def _model_cells(name: str, about: dict[str, Any]) -> tuple[object, ...]:
+    audits = about.get("audits", [])
+    passed = f"{sum(each['state'] == 'ok' for each in audits)} of {len(audits)} passed" if audits else ""
+    if about["state"] != "built":
+        return name, about["state"], "", "", "", "", "", passed
+    return (
+        name,
+        about["state"],
+        f"{about['seconds']:.1f}",
+        f"{about['rows']:,}",
+        f"+{about['rows_added']:,} -{about['rows_removed']:,}",
+        f"+{about['files_added']:,} -{about['files_removed']:,}",
+        bytes_shown(about["bytes_added"]),
+        passed,
+    )

@@ -1,0 +1,65 @@
+"""What the author says is right as it stands: the state is written anew, the data stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from mere.errors import UsageError
+from mere.lake.lake import Lake
+from mere.names import TableName
+from mere.pipeline.facts import LakeFacts
+from mere.pipeline.plan import points_of
+from mere.pipeline.state import PROPERTY, State, shape_of
+from mere.project.graph import Graph
+from mere.project.model import Kind, Model
+from mere.windows import NEVER
+
+States = dict[str | TableName, Mapping[str, str | None]]
+
+
+def accepted(model: Model, facts: LakeFacts) -> State:
+    """The state of a table that counts as built from what its code and its inputs are now."""
+    standing = facts.standing(model.name)
+    if standing is None:
+        raise UsageError(f"{model} is not on {facts.ref}, so there is nothing to accept.", remedy=f"mere run {model}")
+    if standing.view != (model.kind is Kind.VIEW):
+        raise UsageError(f"{model} is {'a view' if standing.view else 'a table'} on {facts.ref}; the model is not.")
+    if standing.state and standing.state.sample:
+        raise UsageError(
+            f"{model} was built from a part of the data, which cannot be accepted as all of it.",
+            remedy=f"mere run {model}",
+        )
+    metadata = facts.tables.metadata(model.name)
+    current = metadata.current.id if metadata.current else None
+    built = standing.state.built if standing.state else NEVER
+    if model.time:
+        built = built | facts.extent(model.name, model.time.column).widened(model.time.grain)
+    return State(
+        code=model.code,
+        shape=shape_of(model),
+        inputs=points_of(model, facts),
+        snapshot=metadata.raw.get("current-version-id") if standing.view else current,
+        run=standing.state.run if standing.state else "accepted",
+        built=built,
+        start=model.time.start if model.time else None,
+        now=model.now.floor(facts.now) if model.now else None,
+    )
+
+
+def accept(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeFacts, on: str) -> None:
+    states: States = {name: {PROPERTY: accepted(graph.models[name], facts).to_json()} for name in names}
+    if states:
+        lake.set_properties(states, on=on)
+
+
+def with_code(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeFacts, on: str) -> None:
+    """Only the code counts as built (`--forward-only`): what changed in the inputs is still to be dealt with."""
+    states: States = {}
+    for name in names:
+        standing = facts.standing(name)
+        keeps = graph.models[name].kind in (Kind.INCREMENTAL, Kind.APPEND)
+        if keeps and standing and standing.state:
+            states[name] = {PROPERTY: replace(standing.state, code=graph.models[name].code).to_json()}
+    if states:
+        lake.set_properties(states, on=on)

@@ -1,0 +1,170 @@
+"""A ref of the lake as the planner sees it: read from metadata and manifests, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from mere.errors import LakeError
+from mere.lake.lake import Lake
+from mere.lake.tableset import TableSet
+from mere.names import TableName
+from mere.pipeline.state import PROPERTY, Point, Points, State, digest
+from mere.pipeline.steps import Delta, Load, Standing
+from mere.pipeline.unfinished import is_untouched
+from mere.windows import NEVER, Grain, Span, Spans, instant
+
+# What reads manifests is imported where something changed: most plans find nothing to do.
+if TYPE_CHECKING:
+    from mere.lake.timeline import Timeline
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass
+class LakeFacts:
+    """Reads one commit of a ref; what it found is kept, for a plan asks for the same again and again."""
+
+    lake: Lake
+    tables: TableSet
+    now: datetime
+    _points: dict[TableName, Points] = field(default_factory=dict)
+    _timelines: dict[tuple[TableName, str | None], Timeline] = field(default_factory=dict)
+    _states: dict[TableName, State | None] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> str:
+        return self.tables.ref
+
+    def standing(self, table: TableName) -> Standing | None:
+        if table not in self.tables:
+            return None
+        metadata, state, view = self.tables.metadata(table), self.state(table), self.tables.is_view(table)
+        untouched = state is None or is_untouched(metadata, state, view)
+        return Standing(view, state, None if untouched else self._last_change(table))
+
+    def state(self, table: TableName) -> State | None:
+        if table not in self._states:
+            text = self.tables.metadata(table).properties.get(PROPERTY)
+            self._states[table] = State.from_json(text) if text else None
+        return self._states[table]
+
+    def _last_change(self, table: TableName) -> str:
+        commit = next(self.lake.log(self.ref, str(table)), None)
+        return f"at commit {commit.short_id} by {commit.author or 'an engine'}" if commit else ""
+
+    def points(self, table: TableName) -> Points:
+        if table not in self._points:
+            self._points[table] = {}  # a view that reads itself reads nothing
+            self._points[table] = self._read_points(table)
+        return self._points[table]
+
+    def _read_points(self, table: TableName) -> Points:
+        if table not in self.tables:
+            return {}
+        metadata = self.tables.metadata(table)
+        if not self.tables.is_view(table):
+            snapshot = metadata.current.id if metadata.current else None
+            return {str(table): Point(metadata.uuid or "", snapshot, metadata.raw.get("current-schema-id", 0))}
+        from mere.lake.show import view_sql
+
+        state = self.state(table)
+        sql = view_sql(metadata)[0]
+        read = [TableName.parse(name) for name in state.inputs] if state else self._read_by(sql or "")
+        leaves = {name: point for each in read for name, point in self.points(each).items()}
+        return {str(table): Point(digest(sql or "")), **leaves}
+
+    def times(self, table: TableName, column: str) -> Mapping[str, str]:
+        if table not in self.tables or not self.tables.is_view(table):
+            return {str(table): column}
+        from mere.lake.show import view_sql
+        from mere.project.queries import copied_from  # and sqlglot
+
+        sql = view_sql(self.tables.metadata(table))[0] or ""
+        behind = copied_from(sql, column)
+        return {name: time for each, of in behind.items() for name, time in self.times(each, of).items()}
+
+    @staticmethod
+    def _read_by(sql: str) -> list[TableName]:
+        from mere.pipeline.rewrite import tables_of  # and sqlglot
+
+        return tables_of(sql)
+
+    def changes(self, table: str, since: Point, column: str | None, grain: Grain | None) -> Delta:
+        from mere.lake import changes, contents, history
+
+        name = TableName.parse(table)
+        timeline = self._timeline(name, column)
+        lost = partial(history.lost_snapshot, self.lake.store, self.lake.reader, self.tables.commit, name)
+        found = changes.changes(timeline, since.snapshot, grain, uuid=since.id, lost=lost)
+        found = contents.by_rows(found, timeline, since.snapshot, grain)
+        spans = found.spans if column or not found else None
+        return Delta(spans, found.why, found.appends_only, found.nulls or 0)
+
+    def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
+        schemas = {each["schema-id"]: each for each in self.tables.metadata(table).raw.get("schemas", [])}
+        before, now = (
+            {field["id"]: (field["name"], field["type"]) for field in schemas.get(point.schema, {}).get("fields", [])}
+            for point in (old, new)
+        )
+        changed = [name for id_, (name, kind) in before.items() if now.get(id_) != (name, kind)]
+        return f"column {', '.join(changed)} changed" if changed else None
+
+    def extent(self, table: TableName, column: str) -> Spans:
+        if self.tables.is_view(table):
+            return self._extent_of_view(table, column)
+        from mere.lake import changes
+
+        return changes.extent(self._timeline(table, column))
+
+    def _extent_of_view(self, table: TableName, column: str) -> Spans:
+        with self.lake.sql(f'SELECT min("{column}"), max("{column}") FROM {table}', self.ref) as result:
+            first, last = next(iter(result))
+        if first is None:
+            return NEVER
+        # The end is without: one step of the column's type after the last.
+        end = instant(last) + (_TICK if isinstance(last, datetime) else timedelta(days=1))
+        return Spans((Span(instant(first), end),))
+
+    def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load:
+        if table not in self.tables:
+            return Load()
+        if self.tables.is_view(table):
+            leaves = (TableName.parse(name) for name in self.points(table) if name != str(table))
+            return sum((self.load(each, None, None) for each in leaves if not self.tables.is_view(each)), Load())
+        metadata = self.tables.metadata(table)
+        if column is None or spans is None:
+            return Load(metadata.rows, metadata.size)
+        from mere.lake import changes
+
+        return Load(*changes.weight(self._timeline(table, column), spans))
+
+    def _timeline(self, table: TableName, column: str | None) -> Timeline:
+        from mere.lake.timeline import Timeline
+
+        if (table, column) not in self._timelines:
+            timeline = Timeline(str(table), self.tables.metadata(table), column, self.lake.storage)
+            self._timelines[table, column] = timeline
+        return self._timelines[table, column]
+
+    def built_by_mere(self) -> Mapping[TableName, State]:
+        return self._built
+
+    @cached_property
+    def _built(self) -> dict[TableName, State]:
+        found = {}
+        for table in self.tables:
+            try:
+                state = self.state(table)
+            except LakeError:
+                continue  # a table that nobody asked for may be broken
+            if state:
+                found[table] = state
+        return found
+
+
+def facts(lake: Lake, ref: str, now: datetime) -> LakeFacts:
+    return LakeFacts(lake, lake.at(ref), now)

@@ -1,0 +1,90 @@
+"""How the rows of a table lie in its files: as the model declares it, and as the table has it.
+
+Both are told in the words of the table's metadata (`day(at)`, `city desc nulls last`), so that they can be compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mere.lake import show
+from mere.lake.metadata import Metadata
+from mere.project.model import Model
+from mere.windows import Grain
+
+_TRANSFORMS = {Grain.HOUR: "hour", Grain.DAY: "day", Grain.WEEK: "day", Grain.MONTH: "month", Grain.YEAR: "year"}
+
+_PART = re.compile(r"(?:(?P<transform>\w+)\(\s*(?:(?P<number>\d+)\s*,\s*)?)?(?P<column>\w+)\s*\)?")
+_ORDER = re.compile(
+    r"(?P<by>.+?)(?:\s+(?P<direction>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE | re.DOTALL
+)
+_BETWEEN_PARTS = re.compile(r",(?![^(]*\))")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a partitioning: a column, or what a transform makes of it."""
+
+    column: str
+    transform: str = ""
+    number: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        found = _PART.fullmatch(text.strip().replace("`", ""))
+        if not found:
+            return cls(text.strip())
+        transform = (found["transform"] or "").lower()
+        return cls(found["column"], transform.removesuffix("s"), found["number"] or "")
+
+    def __str__(self) -> str:
+        if not self.transform:
+            return self.column
+        return f"{self.transform}{f'[{self.number}]' if self.number else ''}({self.column})"
+
+
+def partitions(model: Model) -> list[Part]:
+    """As declared. An incremental table is cut by its time, so that a window is overwritten without the others."""
+    parts = [Part.parse(text) for text in model.partition_by]
+    if model.time and not any(_is(part.column, model.time.column) for part in parts):
+        parts.insert(0, Part(model.time.column, _TRANSFORMS[model.time.grain]))
+    return parts
+
+
+def is_partitioned_as(model: Model, table: Metadata) -> bool:
+    return _folded(map(str, partitions(model))) == _folded(show.partitioning(table))
+
+
+def is_ordered_as(model: Model, table: Metadata) -> bool:
+    declared = [_order(text) for text in _BETWEEN_PARTS.split(", ".join(model.sort_by)) if text.strip()]
+    return _folded(declared) == _folded(show.sort_order(table))
+
+
+def _order(text: str) -> str:
+    found = _ORDER.fullmatch(text.strip())
+    assert found
+    direction = (found["direction"] or "asc").lower()
+    nulls = (found["nulls"] or ("first" if direction == "asc" else "last")).lower()
+    return f"{Part.parse(found['by'])} {direction} nulls {nulls}"
+
+
+def cut_at_windows(model: Model, table: Metadata | None) -> bool:
+    """Whether no file can hold rows of two windows: then a window is overwritten by exchanging whole files.
+
+    Without a table, for one that is partitioned as declared.
+    """
+    assert model.time
+    grains, column = list(_TRANSFORMS), model.time.column
+    fine = (_TRANSFORMS[grain] for grain in grains[: grains.index(model.time.grain) + 1])
+    parts = show.partitioning(table) if table else map(str, partitions(model))
+    return not {column.casefold(), *(f"{each}({column.casefold()})" for each in fine)}.isdisjoint(_folded(parts))
+
+
+def _folded(words: Iterable[str]) -> list[str]:
+    return [word.casefold() for word in words]
+
+
+def _is(name: str, other: str) -> bool:
+    return name.casefold() == other.casefold()

@@ -1,0 +1,355 @@
+"""What has to be built, and why: a pure function of the project and of the facts about a ref.
+
+`mere plan` prints it. `mere run` asks again, model by model, when what a model reads has been built: then the facts
+are exact, where a plan can only say what a rebuilt input may touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from mere.errors import PlanError
+from mere.names import TableName
+from mere.pipeline.state import Point, Points, State, shape_of
+from mere.pipeline.steps import Action, Delta, Facts, LeftBehind, Load, Plan, Step, Wish
+from mere.project.canonical import same_sql
+from mere.project.graph import Graph
+from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
+from mere.windows import FIRST, LAST, NEVER, Grain, Span, Spans, stamp
+
+_SHOWN = 5
+
+
+Effects = Mapping[str, Spans | None]  # tables that steps before will change, and where; None: anywhere
+
+
+def plan(graph: Graph, facts: Facts, selected: Iterable[TableName] | None = None, wish: Wish | None = None) -> Plan:
+    wish = wish or Wish()
+    chosen = set(graph.models if selected is None else selected)
+    _refuse_missing(graph, facts, chosen)
+    steps: list[Step] = []
+    effects: dict[str, Spans | None] = {}
+    for model in graph.models.values():
+        if model.name in chosen:
+            step = plan_model(model, facts, wish, effects)
+            steps.append(step)
+            if step.builds:
+                exact = step.action is Action.WINDOWS and not _is_open(model, facts, effects)
+                effects[str(model)] = step.spans if exact else None
+    return Plan(facts.ref, facts.now, tuple(steps), _left_behind(graph, facts))
+
+
+def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
+    missing = [
+        f"{model.file}:{each.line}: {model} reads {each.table}, which "
+        + ("is not built yet and not selected." if each.table in graph.models else f"is not on {facts.ref}.")
+        for model in graph.models.values()
+        if model.name in chosen
+        for each in model.inputs
+        if each.table not in chosen and not facts.points(each.table)
+    ]
+    if missing:
+        raise PlanError(
+            "\n".join(missing),
+            remedy="Select what is missing as well (+MODEL), load the table, or mend its name. See mere tables.",
+        )
+
+
+def _left_behind(graph: Graph, facts: Facts) -> tuple[LeftBehind, ...]:
+    built = facts.built_by_mere()
+    new = {model.code: name for name, model in graph.models.items() if name not in built}
+    gone = (name for name in built if name not in graph.models)
+    return tuple(LeftBehind(name, new.get(built[name].code)) for name in sorted(gone))
+
+
+def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step:
+    standing = facts.standing(model.name)
+    if standing is None:
+        return _afresh(model, facts, wish, effects, "never built")
+    some = wish.only is not None and model.time is not None
+    if model.name in wish.refresh and not some:
+        return _afresh(model, facts, wish, effects, "asked for by --full-refresh")
+    if standing.state is None:
+        return _blocked(model, "stands there already, and mere did not build it", accept="take it as built")
+    if standing.changed_by:
+        return _blocked(model, f"changed outside mere {standing.changed_by}", accept="keep it as it is")
+    state = standing.state
+    if because := _other_shape(model, state, facts, wish):
+        if some:
+            return _blocked(model, f"{because[0]}: some of its windows cannot be built by themselves")
+        return _afresh(model, facts, wish, effects, *because)
+    if not _keeps_code(model, wish) and not same_code(model, state.code) and not some:
+        because = [f"{_language(model)} changed"]
+        return (
+            _new_code(model, because[0])
+            if model.kind is Kind.APPEND
+            else _afresh(model, facts, wish, effects, *because)
+        )
+    match model.kind:
+        case Kind.INCREMENTAL:
+            return _windows(model, state, facts, wish, effects)
+        case Kind.APPEND:
+            return _rows(model, state, facts, effects)
+        case Kind.VIEW:
+            return _view(model, state, facts, effects)
+    return _whole(model, state, facts, effects)
+
+
+def _other_shape(model: Model, state: State, facts: Facts, wish: Wish) -> list[str]:
+    """Why what stands there cannot be built upon, whatever its code and its inputs are."""
+    because = []
+    if state.shape != shape_of(model):
+        because.append(f"was {state.shape}, is now {shape_of(model)}")
+    if state.sample and not wish.partial and not reads_samples(model, facts):
+        because.append("was built from a part of the data")
+    return because
+
+
+def reads_samples(model: Model, facts: Facts) -> bool:
+    """Whether something that it reads was built from a part of the data."""
+    inputs = (facts.standing(each.table) for each in model.inputs)
+    return any(each.state.sample for each in inputs if each and each.state)
+
+
+def _keeps_code(model: Model, wish: Wish) -> bool:
+    """`--forward-only` says something to models that keep what they have built."""
+    return model.name in wish.forward_only and model.kind in (Kind.INCREMENTAL, Kind.APPEND)
+
+
+def _new_code(model: Model, why: str) -> Step:
+    """An append model may hold rows that its input has no more: whether to let them go is not ours to say."""
+    return Step(
+        model,
+        Action.BLOCKED,
+        (why,),
+        remedy=f"mere run --forward-only {model}   for new rows only\n"
+        f"mere run --full-refresh {model}   to build it again from the rows that there are now",
+    )
+
+
+def same_code(model: Model, code: str) -> bool:
+    return same_sql(code, model.code) if isinstance(model.body, Sql) else code == model.code
+
+
+def _language(model: Model) -> str:
+    if isinstance(model.body, Csv):
+        return "its file"
+    return "SQL" if isinstance(model.body, Sql) else "Python code"
+
+
+def _blocked(model: Model, why: str, accept: str | None = None) -> Step:
+    remedies = [f"mere plan --accept {model}   to {accept}"] if accept else []
+    remedies.append(f"mere run --full-refresh {model}   to build it again")
+    return Step(model, Action.BLOCKED, (why,), remedy="\n".join(remedies))
+
+
+def _afresh(model: Model, facts: Facts, wish: Wish, effects: Effects, *because: str) -> Step:
+    if model.time is None:
+        return Step(model, Action.BUILD, because, afresh=True, load=_load(model, facts))
+    everything = _range(model, model.time, facts, effects)
+    chosen = _limited(_wanted(everything, model.time, facts, wish), model.time.grain, wish)
+    complete = not _from(everything, model.time) - chosen
+    load = _load(model, facts, chosen)
+    return Step(model, Action.BUILD, because, chosen, afresh=True, complete=complete, load=load)
+
+
+def _whole(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
+    """Seeds and full models: any change of an input is a reason."""
+    because = [why for each in model.inputs for why in _changed(each, state, facts, effects)]
+    if model.now and (bound := model.now.floor(facts.now)) != state.now:
+        because.append(f":now is {stamp(bound)}" + (f", it was built for {stamp(state.now)}" if state.now else ""))
+    if not because:
+        return _skip(model)
+    return Step(model, Action.BUILD, tuple(because), load=_load(model, facts))
+
+
+def _view(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
+    """A view follows its tables by itself, unless their columns change; but its audits have to be asked again."""
+    because = []
+    for each in model.inputs:
+        for name, point in facts.points(each.table).items():
+            old = state.inputs.get(name)
+            if old is None or (old.id, old.schema) != (point.id, point.schema):
+                because.append(f"the columns of {name} may have changed")
+        if effects.get(str(each.table), NEVER) is None:
+            because.append(f"{each.table} is rebuilt")
+    if because:
+        return Step(model, Action.BUILD, tuple(because))
+    moved = [why for each in model.inputs for why in _changed(each, state, facts, effects)] if model.audits else []
+    return Step(model, Action.AUDIT, tuple(moved), load=_load(model, facts)) if moved else _skip(model)
+
+
+def _rows(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
+    source = next(each for each in model.inputs if each.new_rows)
+    table = str(source.table)
+    points = facts.points(source.table)
+    if points.keys() != {table} or table not in state.inputs:
+        return _blocked(model, f"{table} is not the table it was", accept="go on from its present rows")
+    delta = facts.changes(table, state.inputs[table], None, None)
+    if not delta and table not in effects:
+        return _skip(model)
+    if delta and not delta.appends_only:
+        return _blocked(model, f"{table} was not only appended to: {delta.why}", accept="go on from its present rows")
+    why = f"{table} is built before it" if table in effects else f"new rows in {table}"
+    return Step(model, Action.ROWS, (why,), load=_load(model, facts))
+
+
+def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:
+    assert model.time
+    time, grain = model.time, model.time.grain
+    if wish.only is not None:
+        due = _wanted(_range(model, time, facts, effects) | state.built, time, facts, wish)
+        because = f"{_named(due, grain)}: asked for by --from and --to"
+        builds = due or _is_open(model, facts, effects)
+        return _some(model, facts, wish, due, [because], complete=False) if builds else _skip(model)
+    due, late, reasons, notes = NEVER, NEVER, list[str](), list[str]()
+    moved = not state.complete or state.start != time.start
+    for each in model.inputs:
+        for spans, why, nulls in _late(each, time, state, facts, effects):
+            moved = True
+            notes += [f"{nulls:,} rows of {each.table} have no {each.time}, so they are in no window"] if nulls else []
+            touched = _range(model, time, facts, effects) | state.built if spans is None else spans
+            late = late | touched
+            if wanted := _wanted(touched, time, facts, wish):
+                due = due | wanted
+                reasons.append(f"all {grain}s: {why}" if spans is None else f"{_named(wanted, grain)}: {why}")
+    everything = _from(_range(model, time, facts, effects), time) if moved else NEVER
+    if gaps := _wanted(everything, time, facts, wish) - state.built - due:
+        due = due | gaps
+        reasons.append(f"{_named(gaps, grain)}: not built yet")
+    stale = (late & state.built) - due
+    complete = not everything - (state.built - stale) - due
+    due = due - done_before(model, state, facts)
+    if not due and state.done:
+        due = state.done  # an interrupted build has written them, and nobody has audited them
+        reasons.append(f"{_named(due, grain)}: not audited yet")
+    if not due and not _is_open(model, facts, effects):
+        return replace(_skip(model), notes=tuple(notes))
+    return replace(_some(model, facts, wish, due, reasons, complete), stale=stale, notes=tuple(notes))
+
+
+def _is_open(model: Model, facts: Facts, effects: Effects) -> bool:
+    """Whether steps before may put rows anywhere into what it reads: then its windows are known only after them."""
+    read = [each for each in model.inputs if each.on_change is not OnChange.IGNORE]
+    names = {name for each in read for name in (str(each.table), *facts.points(each.table))}
+    return any(effects.get(name, NEVER) is None for name in names)
+
+
+def done_before(model: Model, state: State, facts: Facts) -> Spans:
+    """The windows that an interrupted build has already built from what the inputs are now."""
+    return state.done if state.towards and state.towards == points_of(model, facts) else NEVER
+
+
+def _some(model: Model, facts: Facts, wish: Wish, due: Spans, because: Iterable[str], complete: bool) -> Step:
+    assert model.time
+    chosen = _limited(due, model.time.grain, wish)
+    load = _load(model, facts, chosen)
+    everything = wish.only is None and chosen == due
+    return Step(
+        model,
+        Action.WINDOWS,
+        tuple(because),
+        chosen,
+        complete=complete and everything,
+        catches_up=everything,
+        load=load,
+    )
+
+
+Late = tuple[Spans | None, str, int]  # windows (None: all of them), why, and rows without a time
+
+
+def _late(each: Input, time: Time, state: State, facts: Facts, effects: Effects) -> list[Late]:
+    """What an input's changes since the last build, or by the steps before, mean for the windows."""
+    if each.time is None and each.on_change is OnChange.IGNORE:
+        return []
+    found: list[Late] = []
+    points = facts.points(each.table)
+    moved = any(state.inputs.get(name) != point or name in effects for name, point in points.items())
+    times = facts.times(each.table, each.time) if each.time and moved else {}
+    for name, point in points.items():
+        column = times.get(name)
+        delta = _delta(name, point, state, facts, column, time.grain)
+        if delta:
+            spans = delta.spans.widened(time.grain) if delta.spans is not None and column else None
+            why = "late rows" if delta.why == "new rows" and spans and spans & state.built else delta.why
+            found.append((spans, why if name in why else f"{why} in {name}", delta.nulls if column else 0))
+        if name in effects:
+            touched = effects[name]
+            widened = touched.widened(time.grain) if touched and column else None
+            found.append((widened, f"{name} is built before it", 0))
+    if not points:
+        found.append((None, f"{each.table} is built before it", 0))
+    return found
+
+
+def _delta(name: str, point: Point, state: State, facts: Facts, column: str | None, grain: Grain) -> Delta:
+    old = state.inputs.get(name)
+    if old is None:
+        return Delta(None, f"{name} was not read before")
+    if old.id != point.id:
+        return Delta(None, f"{name} is another table or view now")
+    if old.schema != point.schema and (why := facts.columns_changed(name, old, point)):
+        return Delta(None, f"{why} in {name}")
+    return Delta(NEVER) if old.snapshot == point.snapshot else facts.changes(name, old, column, grain)
+
+
+def _changed(each: Input, state: State, facts: Facts, effects: Effects) -> list[str]:
+    because = []
+    points = facts.points(each.table)
+    for name, point in points.items():
+        delta = _delta(name, point, state, facts, None, Grain.DAY)
+        if delta:
+            because.append(delta.why if name in delta.why else f"{delta.why} in {name}")
+        elif name in effects:
+            because.append(f"{name} is built before it")
+    return because if points else [f"{each.table} is built before it"]
+
+
+def points_of(model: Model, facts: Facts) -> Points:
+    """Where everything that a model reads stands now."""
+    return {name: point for each in model.inputs for name, point in facts.points(each.table).items()}
+
+
+def _range(model: Model, time: Time, facts: Facts, effects: Effects) -> Spans:
+    """The windows for which there is data; as far as it is there already."""
+    found = NEVER
+    for each in model.inputs:
+        if each.time and facts.points(each.table):
+            found = found | facts.extent(each.table, each.time).widened(time.grain)
+        found = found | (effects.get(str(each.table)) or NEVER).widened(time.grain)
+    return found
+
+
+def _wanted(spans: Spans, time: Time, facts: Facts, wish: Wish) -> Spans:
+    """Of these windows, those that the model has at all and that were asked for."""
+    wanted = _from(spans, time)
+    if not time.unfinished:
+        wanted = wanted - Spans((Span(time.grain.floor(facts.now), LAST),))
+    return wanted if wish.only is None else wanted & wish.only.widened(time.grain)
+
+
+def _from(spans: Spans, time: Time) -> Spans:
+    return spans - Spans((Span(FIRST, time.grain.floor(time.start)),)) if time.start else spans
+
+
+def _limited(spans: Spans, grain: Grain, wish: Wish) -> Spans:
+    return spans if wish.limit is None else Spans.of(spans.windows(grain)[-wish.limit :])
+
+
+def _load(model: Model, facts: Facts, spans: Spans | None = None) -> Load:
+    return sum((facts.load(each.table, each.time, spans if each.time else None) for each in model.inputs), Load())
+
+
+def _skip(model: Model) -> Step:
+    return Step(model, Action.SKIP, ("up to date",))
+
+
+def _named(spans: Spans, grain: Grain) -> str:
+    """`2 days: 2024-02-11, 2024-02-12`"""
+    windows = spans.windows(grain)
+    labels = [grain.label(window.start) for window in windows]
+    if len(labels) > _SHOWN:
+        labels = [f"{labels[0]} … {labels[-1]}"]
+    return f"{len(windows)} {grain}{'' if len(windows) == 1 else 's'}: {', '.join(labels)}"

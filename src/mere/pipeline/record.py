@@ -1,0 +1,119 @@
+"""What is kept of a run in the lake's database, from its first moment on: a run that is killed cannot tell it later."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mere.config import default_author
+from mere.errors import LakeError, MereError
+from mere.lake.commits import Commit
+from mere.lake.port import Store
+from mere.lake.runs import Run, RunStatus, beating
+from mere.names import TableName
+from mere.pipeline.build import AuditFailed, Built
+from mere.pipeline.request import Project, Request
+from mere.pipeline.schedule import Failure, Unbuilt
+from mere.pipeline.steps import Step
+
+Outcome = Built | Failure | Unbuilt[TableName]
+_KEPT = timedelta(days=90)
+
+
+def new_run(project: Project, request: Request, branch: str, id_: str, now: datetime) -> Run:
+    about = {
+        "host": platform.node(),
+        "process": os.getpid(),
+        "selection": list(request.selection),
+        "chosen": None if request.chosen is None else sorted(map(str, request.chosen)),
+        "variables": dict(project.variables),
+        "wish": request.wish.to_json(),
+    }
+    return Run(id_, request.on, branch, RunStatus.RUNNING, default_author(), started_at=now, beat_at=now, about=about)
+
+
+class Record:
+    """One run's record, and the outcomes of its models as far as they are known."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self.store = store
+        self.run = run
+        self.outcomes: dict[TableName, Outcome] = {}
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """However the block ends, the record says so; unless nobody is left to write it."""
+        self.store.delete_runs(self.run.started_at - _KEPT)
+        self._save(RunStatus.RUNNING)
+        with beating(self.store, self.run.id):
+            try:
+                yield
+            except (KeyboardInterrupt, SystemExit):
+                self._save(RunStatus.CANCELLED)
+                raise
+            except BaseException as error:
+                self._save(RunStatus.FAILED, error=said(error))
+                raise
+
+    def add(self, name: TableName, outcome: Outcome) -> None:
+        self.outcomes[name] = outcome
+        with suppress(LakeError):  # busy or away: it is written with the next one
+            self._save(RunStatus.RUNNING)
+
+    def succeeded(self, commit: Commit | None) -> None:
+        self._save(RunStatus.SUCCEEDED, commit=commit.id if commit else None)
+
+    def _save(self, status: RunStatus, **about: Any) -> None:
+        now = datetime.now(UTC)
+        models = {str(name): described(outcome) for name, outcome in self.outcomes.items()}
+        self.run = replace(
+            self.run,
+            status=status,
+            beat_at=now,
+            ended_at=None if status is RunStatus.RUNNING else now,
+            about={**self.run.about, "models": models, **about},
+        )
+        self.store.save_run(self.run)
+
+
+def said(error: BaseException) -> str:
+    """Never empty: not every error has a text."""
+    if isinstance(error, MereError) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def described(outcome: Outcome) -> dict[str, Any]:
+    """For the run's record and for whoever watches."""
+    match outcome:
+        case Unbuilt(because_of=name):
+            return {"state": "unbuilt", "because_of": str(name)}
+        case Failure(error=error):
+            findings = findings_of(error.built) if isinstance(error, AuditFailed) else {}
+            return {"state": "failed", "error": said(error), **findings}
+    stats = outcome.stats
+    return {
+        "state": "built" if outcome.step.builds else "unchanged",
+        "kind": outcome.step.model.kind,
+        **about(outcome.step),
+        "seconds": round(outcome.seconds, 3),
+        "rows_added": stats.rows_added if stats else 0,
+        "rows_removed": stats.rows_removed if stats else 0,
+        "files_added": stats.files_added if stats else 0,
+        "files_removed": stats.files_removed if stats else 0,
+        "bytes_added": outcome.size,
+        **findings_of(outcome),
+    }
+
+
+def about(step: Step) -> dict[str, Any]:
+    return {"action": step.action, "reasons": list(step.reasons), "rows": step.load.rows, "bytes": step.load.bytes}
+
+
+def findings_of(built: Built) -> dict[str, Any]:
+    return {"audits": [finding.to_json() for finding in built.findings]}

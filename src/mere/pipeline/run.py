@@ -1,0 +1,340 @@
+"""A run: fork a branch, build there what is due, audit it, and publish all of it at once, or nothing."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mere.audits.audit import Audit
+from mere.errors import LakeConflict, LeaseHeld, MereError, ReadOnlyRef, RefNotFound, RunFailed, UsageError
+from mere.lake import faults, runs
+from mere.lake.commits import Commit
+from mere.lake.lake import Lake
+from mere.lake.runs import Run, RunStatus
+from mere.names import MAIN, RUN_PREFIX, TableName
+from mere.pipeline import accept, across, unfinished
+from mere.pipeline.build import AuditFailed, Bench, Built, audit_across, build_model
+from mere.pipeline.facts import facts
+from mere.pipeline.materialize import Workshop, make_namespaces
+from mere.pipeline.record import Record, about, described, new_run
+from mere.pipeline.request import Event, Finished, IfRunning, Listener, Project, Request, planned, resolved
+from mere.pipeline.schedule import Failure, Unbuilt, execute
+from mere.pipeline.steps import Plan, Step, Wish
+from mere.project.functions import function
+
+if TYPE_CHECKING:
+    from mere.engine.session import Session
+
+_REBASES = 3
+
+
+def run(project: Project, request: Request, listen: Listener) -> Finished:
+    _refuse_samples_of_main(request)
+    if request.resume:
+        return _resumed(project, request, listen)
+    _refuse_read_only(project.lake, request.on)
+    now = datetime.now(UTC)
+    request = resolved(project, request, now)
+    due = planned(project, request, now)
+    _refuse_blocked(due)
+    if not _has_work(due, request):
+        return Finished(due)
+    id_ = secrets.token_hex(6)
+    try:
+        with _leased(project.lake, due, request, id_, listen) as check:
+            due = planned(project, request, now)  # the run for which we waited may have done it
+            _refuse_blocked(due)
+            if not _has_work(due, request):
+                return Finished(due)
+            branch = project.lake.run_branch(request.on, id=id_)
+            faults.point("run.forked")
+            return _Running(project, request, branch.name, id_, now, check, listen).carry_out(due)
+    except LeaseHeld as held:
+        if request.if_running is IfRunning.SKIP:
+            return Finished(due, skipped=held.message)
+        raise
+
+
+def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
+    id_ = str(request.resume)
+    lake, branch = project.lake, RUN_PREFIX + id_
+    past = _left(lake, id_)
+    now = datetime.now(UTC)
+    wish = Wish.from_json(past.about.get("wish", {}))
+    asked = _as_then(project, replace(request, on=past.target, wish=wish), past, now)
+    with _leased(lake, planned(project, asked, now), asked, id_, listen) as check:
+        _left(lake, id_)  # whoever was waited for may have resumed it, too
+        unfinished.take_back(lake, branch, past.target)
+        lake.rebase(branch)  # what was mended may be data on the target
+        built = facts(lake, branch, now).built_by_mere()
+        begun = {name: state for name, state in built.items() if state.run == id_}
+        done = {name for name, state in begun.items() if not state.towards}
+        asked = replace(asked, wish=replace(wish, refresh=wish.refresh - begun.keys()))
+        due = planned(project, asked, now, ref=branch)
+        if wish.only is not None:
+            due = replace(due, steps=tuple(step for step in due.steps if step.model.name not in done))
+        _refuse_blocked(due)
+        return _Running(project, asked, branch, id_, now, check, listen).carry_out(due)
+
+
+def _left(lake: Lake, id_: str) -> Run:
+    """A run that can be resumed."""
+    past = lake.run(id_)
+    if past.status is RunStatus.RUNNING:
+        raise UsageError(f"Run {id_} is still running.", remedy="Wait for it, or end it.")
+    if lake.store.ref(RUN_PREFIX + id_) is None:
+        raise RefNotFound(
+            f"The branch of run {id_} is gone: it was published, or swept.", remedy="Start anew: mere run"
+        )
+    return past
+
+
+def _as_then(project: Project, request: Request, past: Run, now: datetime) -> Request:
+    """With the models that the run was for, unless others are asked for."""
+    if request.selection:
+        return resolved(project, request, now)
+    chosen = past.about.get("chosen")
+    names = None if chosen is None else frozenset(map(TableName.parse, chosen))
+    return replace(request, selection=tuple(past.about.get("selection", ())), chosen=names)
+
+
+def _has_work(due: Plan, request: Request) -> bool:
+    return bool(due.building or request.wish.forward_only)
+
+
+def _refuse_read_only(lake: Lake, on: str) -> None:
+    ref = lake.resolve(on).ref
+    if ref is None or not ref.kind.writable:
+        raise ReadOnlyRef(
+            f"{on} is not a branch, so that nothing can be published to it. Nothing was run.",
+            remedy=f"Run on a branch of it: mere branch create fix --from {on}, then mere run --on fix",
+        )
+
+
+def _refuse_samples_of_main(request: Request) -> None:
+    if request.wish.partial and request.on == MAIN:
+        raise UsageError(
+            "A run on a part of the data cannot be published to main.",
+            remedy="Run it on a branch of your own: mere branch create dev, then mere run --on dev …",
+        )
+
+
+def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.") -> None:
+    if due.blocked:
+        lines = [*(f"{step.model}: {step.reasons[0]}" for step in due.blocked), untouched]
+        raise RunFailed("\n".join(lines), remedy="\n".join(step.remedy for step in due.blocked))
+
+
+@contextmanager
+def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Callable[[], None]]:
+    """Hold the tables that will be written. What is given raises if they were lost meanwhile."""
+    tables = [step.model.name for step in due.building]
+    if not tables:
+        yield lambda: None
+        return
+    holder = runs.holder(id_)
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(lake.lease(tables, holder, request.on, wait=timedelta(0)))
+        except LeaseHeld as busy:
+            if request.if_running is not IfRunning.WAIT:
+                raise
+            listen(Event("waiting", about={"for": busy.message}))
+            held = stack.enter_context(lake.lease(tables, holder, request.on, wait=None))
+        yield held.check
+
+
+class _Running:
+    """One run, from its branch to its commit."""
+
+    def __init__(
+        self,
+        project: Project,
+        request: Request,
+        branch: str,
+        id_: str,
+        now: datetime,
+        check: Callable[[], None],
+        listen: Listener,
+    ) -> None:
+        self.project = project
+        self.lake = project.lake
+        self.request = request
+        self.branch = branch
+        self.now = now
+        self.check = check
+        self.listen = listen
+        self.stop = threading.Event()
+        self._stack = ExitStack()
+        self._opened: Session | None = None
+        self.record = Record(self.lake.store, new_run(project, request, branch, id_, now))
+
+    def carry_out(self, due: Plan) -> Finished:
+        with self.record.kept(), self._stack:
+            self.listen(Event("run", about={"id": self.id, "branch": self.branch, "on": self.request.on}))
+            if self.request.wish.forward_only:
+                known = facts(self.lake, self.branch, self.now)
+                accept.with_code(self.lake, self.project.graph, self.request.wish.forward_only, known, self.branch)
+            commit = self._built_and_published(due)
+            self.record.succeeded(commit)
+            return Finished(due, self.record.run, commit)
+
+    def _built_and_published(self, due: Plan) -> Commit | None:
+        """A target that moved meanwhile is caught up with: what that touches is built again, the rest is kept."""
+        for attempt in range(_REBASES + 1):
+            made = self._build(due) if due.building else {}
+            relied_upon = self._compare(due, made)
+            self.check()
+            try:
+                faults.point("run.publishing")
+                return self._publish(relied_upon)
+            except LakeConflict as conflict:
+                if attempt == _REBASES:
+                    raise
+                self.listen(Event("rebase", about={"tables": [str(each.key) for each in conflict.conflicts]}))
+                self.lake.rebase(self.branch)
+                due = planned(self.project, self.request, self.now, ref=self.branch)
+                _refuse_blocked(due, self._untouched)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _publish(self, relied_upon: Set[TableName]) -> Commit | None:
+        message = self.request.message or f"run {self.id}"
+        published = self.lake.publish(self.branch, self.request.on, message=message, run=self.id, reads=relied_upon)
+        commit = published.commit
+        self.listen(Event("published", about={"commit": commit.id if commit else None, "on": self.request.on}))
+        return commit
+
+    def _build(self, due: Plan) -> Mapping[TableName, Built]:
+        building = {step.model.name for step in due.building}
+        graph = self.project.graph
+        chosen = [name for name in graph.models if name in building]
+        needs = {name: (graph.upstream([name]) - {name}) & building for name in chosen}
+        self.listen(Event("plan", about={"models": [str(step.model) for step in due.building]}))
+        bench = self._bench(due)
+        make_namespaces(chosen, bench.shop)
+        known = facts(self.lake, self.branch, self.now)
+        later = {name: across.waiting(graph, graph.models[name], building, known) for name in chosen}
+
+        def build(name: TableName) -> Built:
+            built = build_model(graph.models[name], bench, later[name])
+            self.listen(Event("built" if built.step.builds else "unchanged", name, self._told(built)))
+            return built
+
+        return self._execute(chosen, needs, build)
+
+    def _compare(self, due: Plan, made: Mapping[TableName, Built]) -> set[TableName]:
+        """Ask the audits between tables that what was built has not answered; what they relied upon is given."""
+        if not any(audit.reads for model in self.project.graph.models.values() for audit in model.audits):
+            return set()
+        changed = across.changed_by(self.lake, self.branch, self.request.on)
+        found = across.comparisons(self.project.graph, facts(self.lake, self.branch, self.now), changed)
+        if self.request.wish.partial:  # a part of a table lacks rows that others point to
+            found = [each for each in found if each.own & changed]
+        open_: dict[TableName, list[Audit]] = {}
+        for each in across.unanswered(found, made, changed):
+            open_.setdefault(each.model.name, []).append(each.audit)
+        if open_:
+            bench = self._bench(due)
+
+            def compare(name: TableName) -> Built:
+                built = audit_across(self.project.graph.models[name], open_[name], bench)
+                self.listen(Event("audited", name, self._told(built)))
+                before = self.record.outcomes.get(name)
+                if not isinstance(before, Built):
+                    return built
+                old = [each for each in before.findings if each.audit not in open_[name]]
+                return replace(before, findings=(*old, *built.findings))
+
+            self._execute(list(open_), dict.fromkeys(open_, frozenset()), compare)
+        return across.relied_upon(found, changed)
+
+    def _execute(
+        self,
+        names: Sequence[TableName],
+        needs: Mapping[TableName, Set[TableName]],
+        work: Callable[[TableName], Built],
+    ) -> dict[TableName, Built]:
+        def cancel() -> None:
+            self.stop.set()
+            if self._opened:
+                self._opened.cancel()
+
+        def one(name: TableName) -> Built:
+            begun = time.monotonic()
+            try:
+                return work(name)
+            except Exception as error:
+                seconds = time.monotonic() - begun
+                failed = {"branch": self.branch, "seconds": seconds, **described(Failure(error))}
+                self.listen(Event("failed", name, failed))
+                raise
+
+        outcomes = execute(names, needs, one, self.request.threads, cancel, self.record.add)
+        self._refuse_failures()
+        return {name: each for name, each in outcomes.items() if isinstance(each, Built)}
+
+    def _bench(self, due: Plan) -> Bench:
+        make = partial(function, self.project.folder)
+        shop = Workshop(self._session(due), self.project.folder, make, self.now, self._sampled(due))
+
+        def started(step: Step) -> None:
+            self.listen(Event("building", step.model.name, about(step)))
+
+        return Bench(self.lake, self.branch, self.request.on, shop, self.id, self.request.wish, self._go_on, started)
+
+    def _told(self, built: Built) -> dict[str, Any]:
+        return {"branch": self.branch, **described(built)}
+
+    def _session(self, due: Plan) -> Session:
+        """Opened when something has to be built, and kept until the run ends."""
+        if self._opened is None:
+            from mere.engine.session import session
+
+            opened = session(self.lake, self.branch, settings=self.project.spark, read_bytes=due.load.bytes)
+            self._opened = self._stack.enter_context(opened)
+            opened.spark.conf.set("spark.sql.iceberg.snapshot-property.mere.run", self.id)
+        return self._opened
+
+    def _sampled(self, due: Plan) -> dict[TableName, float]:
+        """Where rows come into what is built: of these a share is taken, and not of that share a share again."""
+        share = self.request.wish.sample
+        built = {step.model.name for step in due.building}
+        read = {each.table for step in due.building for each in step.model.inputs}
+        return {} if share is None else dict.fromkeys(read - built, share)
+
+    @property
+    def id(self) -> str:
+        return self.record.run.id
+
+    def _go_on(self) -> None:
+        if self.stop.is_set():
+            raise RunFailed("interrupted")
+        self.check()
+
+    @property
+    def _untouched(self) -> str:
+        return f"{self.request.on} was left as it was. What was built is on the branch {self.branch}."
+
+    def _refuse_failures(self) -> None:
+        failed = {name: each.error for name, each in self.record.outcomes.items() if isinstance(each, Failure)}
+        if not failed:
+            return
+        for error in failed.values():
+            if not isinstance(error, MereError):
+                raise error  # our own mistake: with its traceback
+        unbuilt = [str(name) for name, each in self.record.outcomes.items() if isinstance(each, Unbuilt)]
+        lines = [f"{name} failed: {error.message}" for name, error in failed.items() if isinstance(error, MereError)]
+        lines += [f"not built, because of that: {', '.join(unbuilt)}"] if unbuilt else []
+        lines.append(self._untouched)
+        remedies = [error.remedy for error in failed.values() if isinstance(error, MereError) and error.remedy]
+        audited = next((name for name, error in failed.items() if isinstance(error, AuditFailed)), None)
+        look = f"sql --at {self.branch} 'from {audited}'" if audited else f"tables --at {self.branch}"
+        again = f"Mend it and go on:  mere run --resume {self.id}"
+        raise RunFailed("\n".join(lines), remedy="\n".join([*remedies, f"Look at it:  mere {look}", again]))

@@ -1,0 +1,109 @@
+"""What a table was built from, kept in the table itself: the property `mere.state`, on the same branch as the data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from mere.lake.show import STATE as PROPERTY
+from mere.project.model import Model
+from mere.windows import NEVER, Spans, instant, stamp
+
+__all__ = ["PROPERTY", "Point", "Points", "State", "digest", "shape_of"]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a table or view stood when it was read."""
+
+    id: str  # the table's UUID; of a view, a digest of its SQL
+    snapshot: int | None = None
+    schema: int = 0
+
+    def to_json(self) -> list[Any]:
+        return [self.id, self.snapshot, self.schema]
+
+
+Points = Mapping[str, Point]  # by schema.table; a view is there with the tables that it reads
+
+
+@dataclass(frozen=True)
+class State:
+    code: str
+    shape: str  # settings that decide what is in the table: see `shape_of`
+    inputs: Points
+    snapshot: int | None  # the table's own, when this was written; of a view, its version
+    run: str
+    built: Spans = NEVER  # the windows
+    complete: bool = True  # nothing that the inputs had was left out
+    start: datetime | None = None  # of the model, when this was written
+    now: datetime | None = None
+    sample: bool = False
+    # Of a build in batches that is under way: what it reads, and the windows it has written and not audited.
+    towards: Points = field(default_factory=dict)
+    done: Spans = NEVER
+
+    def to_json(self) -> str:
+        raw = {
+            "version": _VERSION,
+            "code": self.code,
+            "shape": self.shape,
+            "inputs": {name: point.to_json() for name, point in sorted(self.inputs.items())},
+            "snapshot": self.snapshot,
+            "run": self.run,
+            "built": self.built.to_json(),
+            "complete": self.complete,
+            "start": stamp(self.start) if self.start else None,
+            "now": stamp(self.now) if self.now else None,
+            "sample": self.sample,
+            "towards": {name: point.to_json() for name, point in sorted(self.towards.items())},
+            "done": self.done.to_json(),
+        }
+        return orjson.dumps({name: value for name, value in raw.items() if value not in (None, [], {}, False)}).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> State | None:
+        """None if it is not one that this version of mere can read."""
+        try:
+            raw = orjson.loads(text)
+            if raw["version"] != _VERSION:
+                return None
+            return cls(
+                code=raw["code"],
+                shape=raw["shape"],
+                inputs=_points(raw.get("inputs", {})),
+                snapshot=raw.get("snapshot"),
+                run=raw["run"],
+                built=Spans.from_json(raw.get("built", [])),
+                complete=raw.get("complete", False),
+                start=instant(raw["start"]) if raw.get("start") else None,
+                now=instant(raw["now"]) if raw.get("now") else None,
+                sample=raw.get("sample", False),
+                towards=_points(raw.get("towards", {})),
+                done=Spans.from_json(raw.get("done", [])),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return None
+
+
+def _points(raw: Mapping[str, list[Any]]) -> dict[str, Point]:
+    return {name: Point(*values) for name, values in raw.items()}
+
+
+def shape_of(model: Model) -> str:
+    """The settings that change what is in the table, in words that a plan can show."""
+    by_time = f" by {model.time.grain} of {model.time.column}" if model.time else ""
+    inputs = [f"new rows of {each.table}" for each in model.inputs if each.new_rows]
+    partitions = [f"partitioned by {', '.join(model.partition_by)}"] if model.partition_by else []
+    return "; ".join([f"{model.kind}{by_time}", *inputs, *partitions])
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,167 @@
+"""The words in which a plan is told: facts about a ref, what the user wishes, and the steps that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol, Self
+
+from mere.names import TableName
+from mere.pipeline.state import Point, Points, State
+from mere.project.model import Model
+from mere.windows import NEVER, Grain, Spans
+
+
+class Action(StrEnum):
+    SKIP = "skip"
+    BUILD = "build"  # all of it
+    WINDOWS = "windows"  # some windows of an incremental model
+    ROWS = "rows"  # the new rows, of an append model
+    AUDIT = "audit"  # nothing is built, but what it shows has changed
+    BLOCKED = "blocked"  # nobody but the user can say what to do
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What changed in a table since a point; False in a condition if nothing did."""
+
+    spans: Spans | None  # None: anything may have changed
+    why: str = ""
+    appends_only: bool = False
+    nulls: int = 0  # rows without a time among those that were added
+
+    def __bool__(self) -> bool:
+        return self.spans is None or bool(self.spans or self.nulls)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What stands on the ref under a model's name."""
+
+    view: bool
+    state: State | None
+    changed_by: str | None = None  # who changed it after mere built it, in words; None: nobody
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much a step reads."""
+
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(self.rows + other.rows, self.bytes + other.bytes)
+
+
+_NO_LOAD = Load()
+
+
+class Facts(Protocol):
+    """A ref at one commit, as far as a plan looks at it."""
+
+    @property
+    def ref(self) -> str: ...
+    @property
+    def now(self) -> datetime: ...
+    def standing(self, table: TableName) -> Standing | None: ...
+    def points(self, table: TableName) -> Points:
+        """The table, or the view and all the tables that it reads; empty if there is no such table."""
+        ...
+
+    def times(self, table: TableName, column: str) -> Mapping[str, str]:
+        """The time column of each table behind a table or view: of those that are missing, any change touches all."""
+        ...
+
+    def changes(self, table: str, since: Point, column: str | None, grain: Grain | None) -> Delta: ...
+    def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
+        """What became of columns that were there before, in words; None if columns were only added."""
+        ...
+
+    def extent(self, table: TableName, column: str) -> Spans: ...
+    def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load: ...
+    def built_by_mere(self) -> Mapping[TableName, State]: ...
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asks for beyond what is due."""
+
+    refresh: frozenset[TableName] = frozenset()
+    forward_only: frozenset[TableName] = frozenset()
+    only: Spans | None = None  # these windows, whether they are due or not, and no others
+    limit: int | None = None  # at most so many windows of a model, the newest
+    sample: float | None = None  # the share of rows taken from each input
+
+    @property
+    def partial(self) -> bool:
+        """Whether tables will lack rows that they should have."""
+        return self.limit is not None or self.sample is not None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "refresh": sorted(map(str, self.refresh)),
+            "forward_only": sorted(map(str, self.forward_only)),
+            "only": self.only.to_json() if self.only is not None else None,
+            "limit": self.limit,
+            "sample": self.sample,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(
+            refresh=frozenset(map(TableName.parse, raw.get("refresh", ()))),
+            forward_only=frozenset(map(TableName.parse, raw.get("forward_only", ()))),
+            only=Spans.from_json(raw["only"]) if raw.get("only") is not None else None,
+            limit=raw.get("limit"),
+            sample=raw.get("sample"),
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    model: Model
+    action: Action
+    reasons: tuple[str, ...]
+    spans: Spans = NEVER
+    afresh: bool = False  # whatever stands there is replaced
+    complete: bool = True  # nothing that the inputs have is left out
+    catches_up: bool = True  # what changed in the inputs is dealt with, and need not be looked at again
+    stale: Spans = NEVER  # windows that stand there, are not what they should be, and are not built now
+    load: Load = _NO_LOAD
+    remedy: str = ""
+    notes: tuple[str, ...] = ()  # what the user should know, whatever is done
+
+    @property
+    def builds(self) -> bool:
+        return self.action not in (Action.SKIP, Action.BLOCKED)
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """A table that mere built for a model which is no longer in the project."""
+
+    table: TableName
+    renamed_to: TableName | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    ref: str
+    now: datetime
+    steps: tuple[Step, ...]  # in dependency order
+    left_behind: tuple[LeftBehind, ...] = ()
+
+    @property
+    def building(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.builds)
+
+    @property
+    def blocked(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.action is Action.BLOCKED)
+
+    @property
+    def load(self) -> Load:
+        return sum((step.load for step in self.building), Load())

@@ -1,0 +1,71 @@
+"""mere init: a project from nothing, or from an example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mere.project import examples
+from tests.cli.test_cli import Shell
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {each.relative_to(folder).as_posix(): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def test_a_plain_project_has_its_folders_and_says_how_to_go_on(tmp_path: Path) -> None:
+    done = Shell(tmp_path)("init", "shop")
+    made = sorted(each.name for each in (tmp_path / "shop").iterdir())
+    assert made == ["audits", "lake", "macros", "mere.yaml", "models", "seeds"]
+    assert "models/gold/hello.sql" in done.stdout
+    assert "mere run" in done.stdout
+    shop = Shell(tmp_path / "shop")
+    (tmp_path / "shop" / "models" / "gold").mkdir()
+    (tmp_path / "shop" / "models" / "gold" / "hello.sql").write_text("SELECT 1 AS id, 'hello' AS greeting\n")
+    assert [step["model"] for step in shop.json("plan")["steps"]] == ["gold.hello"]
+
+
+def test_a_cloned_project_gets_the_lake_that_it_names_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "mere.yaml").write_text("name: shop\nprofiles:\n  local:\n    lake: data\n")
+    assert Shell(tmp_path).json("init")["made"] == ["lake"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "mere.yaml"]
+
+
+@pytest.mark.parametrize("name", examples.names())
+def test_an_example_is_copied_whole_and_can_be_planned(tmp_path: Path, name: str) -> None:
+    done = Shell(tmp_path).json("init", "shop", "--example", name)
+    assert done["made"] == ["project", "lake"]
+    source, copied = files(ROOT / "examples" / name), files(tmp_path / "shop")
+    wanted = {path for path in source if not path.startswith(("lake/", ".mere/")) and "__pycache__" not in path}
+    assert {path: source[path] for path in wanted} == {
+        path: content for path, content in copied.items() if not path.startswith("lake/")
+    }
+    steps = Shell(tmp_path / "shop").json("plan")["steps"]
+    assert {step["action"] for step in steps} == {"build"}
+
+
+def test_what_runs_left_in_an_example_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("mere.yaml", "lake/catalog.db", ".mere/cache", "models/lake/t.sql", "models/__pycache__/a.pyc"):
+        file = tmp_path / "examples" / "small" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("name: small\n")
+    monkeypatch.setattr(examples, "_home", lambda: tmp_path / "examples")
+    examples.copy("small", tmp_path / "shop")
+    assert set(files(tmp_path / "shop")) == {"mere.yaml", "models/lake/t.sql"}
+
+
+def test_an_unknown_example_lists_those_that_there_are(tmp_path: Path) -> None:
+    refused = Shell(tmp_path)("init", "shop", "--example", "ordres", exit_code=2)
+    assert "Did you mean `orders`?" in refused.stderr
+    assert all(name in refused.stderr for name in examples.names())
+    assert not (tmp_path / "shop").exists()
+
+
+def test_an_example_writes_over_nothing(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    refused = Shell(tmp_path)("init", "--example", "orders", exit_code=1)
+    assert "README.md is there already. Nothing was changed." in refused.stderr
+    assert files(tmp_path) == {"README.md": b"mine"}

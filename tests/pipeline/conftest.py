@@ -1,0 +1,33 @@
+"""Projects on the suite's warm JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mere.lake import faults
+from tests.pipeline.shop import Shop
+
+MakeShop = Callable[..., Shop]
+
+
+@pytest.fixture(autouse=True)
+def no_fault_is_left() -> Iterator[None]:
+    yield
+    faults.hook = None
+
+
+@pytest.fixture
+def shop(tmp_path: Path, warm_jvm: None) -> Iterator[MakeShop]:
+    """`shop(files)` makes a project with a lake; they are closed after the test."""
+    made: list[Shop] = []
+
+    def make(files: Mapping[str, str], settings: str = "", catalog: str | None = None) -> Shop:
+        made.append(Shop(tmp_path / f"shop{len(made)}", files, settings, catalog))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.lake.close()
