@@ -23,6 +23,8 @@ class Side:
     result: Result = Result.JSON
     jvm: bool = True
     "Whether it may start one; a side that must not is failed when it does."
+    environment: str | None = None
+    "Whose Python it is, of bench/peers/requirements-<name>.txt; None: ours."
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,10 @@ class Case:
     same_result: bool = True
     prepare: Side | None = None
     "Run once before all blocks; what it leaves in `{shared}` is there for both sides."
+    blocks: int | None = None
+    "At most so many, where a run takes long."
+    by_name: bool = False
+    "Only measured if it is asked for, by its name or a pattern."
 
     def __post_init__(self) -> None:
         unknown = {target.metric for target in self.targets} - set(self.metrics)

@@ -71,6 +71,41 @@ ON_POSTGRES = Case(
     targets=(Target("publish", 10),),
 )
 
+
+def row_diff(name: str, title: str, about: str, files: str, label: str, at_most: float) -> Case:
+    return Case(
+        name=name,
+        title=title,
+        about='`lake.diff("main", "dev").rows(key=["id"])` of a table of 10 million rows in 100 files, a file a '
+        "day, of which 0.1 % differ: late data came for the last ten days, so that ten files were written anew. "
+        + about,
+        ours=script("mere", "row_diff_mere", jvm=False),
+        peer=script(label, "row_diff_duckdb", files, jvm=False),
+        metrics=("diff", "diff_cpu", *COSTS),
+        targets=(Target("diff_cpu", at_most),),
+        prepare=script("PyIceberg", "row_diff_prepare", jvm=False),
+    )
+
+
+ROW_DIFF = row_diff(
+    "row_diff",
+    "Row diff",
+    "The floor is one full join by hand, in DuckDB, of those files before and after, known beforehand; it counts what "
+    "mere counts, but finds no samples and does not see whether the key is unique. Times of the diff are taken inside "
+    "the process, from opening DuckDB to closing it.",
+    "touched",
+    "DuckDB, touched files",
+    1.5,
+)
+ROW_DIFF_WHOLE = row_diff(
+    "row_diff_whole",
+    "Row diff without knowing the touched files",
+    "The peer is the same full join of the whole tables, as one has to write it who does not read the manifests.",
+    "whole",
+    "DuckDB, whole tables",
+    0.25,
+)
+
 IMPORT_DUCKDB = Side("import duckdb", ("{python}", "-c", "import duckdb"), Result.NONE, jvm=False)
 
 
@@ -104,4 +139,122 @@ HELP = Case(
     same_result=False,
 )
 
-CASES = (START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES, READ_LOG, READ_TABLES, READ_SQL, HELP)
+IMPORT_SQLGLOT = Side("import sqlglot", ("{python}", "-c", "import sqlglot"), Result.NONE, jvm=False)
+
+
+def up_to_date(command: str, models: int) -> Side:
+    # The cache of a project and the lake are where the process runs, so it goes there first.
+    line = f'cd "$1" && exec "$2" {command}'
+    folder = f"{{shared}}/models_{models}"
+    return Side(f"{models:,} models", ("sh", "-c", line, "sh", folder, "{mere}"), Result.OUTPUT, jvm=False)
+
+
+def nothing_to_do(command: str) -> Case:
+    return Case(
+        name=f"nothing_to_do_{command}",
+        title=f"mere {command} with nothing to do",
+        about=f"`mere {command}` of a project of 100 models (seeds, full, incremental, append, views, Python) of which "
+        "all are up to date, as a new process, without a JVM. "
+        'The floor is `python -c "import sqlglot"`, the parser that every tool of this kind starts with.',
+        ours=up_to_date(command, 100),
+        peer=IMPORT_SQLGLOT,
+        metrics=COSTS,
+        targets=(Target("wall", 3), Target("cpu", 3)),
+        same_result=False,
+        prepare=script("mere", "models_prepare", "100", jvm=False),
+    )
+
+
+def more_models(command: str) -> Case:
+    return Case(
+        name=f"nothing_to_do_{command}_1000",
+        title=f"mere {command} with nothing to do, of ten times as many models",
+        about=f"The same `mere {command}` of 1,000 models and of 100. Linear is 10 at most.",
+        ours=up_to_date(command, 1000),
+        peer=up_to_date(command, 100),
+        metrics=COSTS,
+        targets=(Target("wall", 10), Target("cpu", 10)),
+        same_result=False,
+        prepare=script("mere", "models_prepare", "100", "1000", jvm=False),
+    )
+
+
+NO_PLAN, NO_RUN = nothing_to_do("plan"), nothing_to_do("run")
+NO_PLAN_1000, NO_RUN_1000 = more_models("plan"), more_models("run")
+
+TAXI = Case(
+    name="taxi",
+    title="A month of taxi trips",
+    about="3 million rows from an Iceberg table through bronze, silver and three gold tables, cold, as one command. "
+    "mere does it on a branch, with state, eight audits, and one commit at the end. The floor is a script by hand: "
+    "the same queries, the same tables in a lake of the same kind, the same session and class-data archive, and "
+    "nothing else. Both begin by adopting the source's table, and end by reading counts and sums of all five tables "
+    "with DuckDB, which must be equal; both are in the figures of both.",
+    ours=script("mere", "taxi_mere"),
+    peer=script("PySpark by hand", "taxi_pyspark"),
+    metrics=(*COSTS, *WRITTEN),
+    targets=(Target("cpu", 1.10),),
+    prepare=script("DuckDB", "taxi_prepare", jvm=False),
+    blocks=3,
+)
+
+
+def taxi_peer(name: str, label: str, about: str, side: Side) -> Case:
+    return Case(
+        name=f"taxi_{name}",
+        title=f"A month of taxi trips: {label}",
+        about=f"The same month and the same five tables. {about}",
+        ours=TAXI.ours,
+        peer=side,
+        metrics=(*COSTS, *WRITTEN),
+        prepare=TAXI.prepare,
+        blocks=2,
+        by_name=True,
+    )
+
+
+def peer_script(label: str, environment: str, name: str, *arguments: str, jvm: bool = False) -> Side:
+    return Side(label, ("{python}", f"{{sides}}/{name}.py", *arguments), jvm=jvm, environment=environment)
+
+
+_PARQUET = "It reads the month from a Parquet file and writes {what}: no open tables, branches, audits or history."
+_DUCKDB = _PARQUET.format(what="a DuckDB file")
+_STOCK = "It runs on stock PySpark with the same Iceberg jars, without audits, and writes Iceberg tables."
+TAXI_PEERS = (
+    taxi_peer("duckdb", "DuckDB", _DUCKDB, script("DuckDB", "taxi_duckdb", jvm=False)),
+    taxi_peer("dbt_duckdb", "dbt-duckdb", _DUCKDB, peer_script("dbt-duckdb", "dbt-duckdb", "taxi_dbt", "duckdb")),
+    taxi_peer(
+        "sqlmesh_duckdb",
+        "SQLMesh on DuckDB",
+        _DUCKDB,
+        peer_script("SQLMesh on DuckDB", "sqlmesh-duckdb", "taxi_sqlmesh", "duckdb"),
+    ),
+    taxi_peer("sail", "Sail", _PARQUET.format(what="Parquet files"), peer_script("Sail", "sail", "taxi_sail")),
+    taxi_peer("dbt_spark", "dbt-spark", _STOCK, peer_script("dbt-spark", "dbt-spark", "taxi_dbt", "spark", jvm=True)),
+    taxi_peer(
+        "sqlmesh_spark",
+        "SQLMesh on Spark",
+        _STOCK,
+        peer_script("SQLMesh on Spark", "sqlmesh-spark", "taxi_sqlmesh", "spark", jvm=True),
+    ),
+)
+
+HISTORY = Case(
+    name="history",
+    title="One month more",
+    about="`mere run` after one month of 100,000 trips was added to a history of 24 months, and to one of 2, through "
+    "three incremental models with an audit each, cold. Bytes read are those of the files that the windows need; "
+    "bytes written are all files that the run left in the warehouse.",
+    ours=script("24 months", "history_mere", "24"),
+    peer=script("2 months", "history_mere", "2"),
+    metrics=(*COSTS, "models", "data_read_bytes", "data_written_bytes", "metadata_written_bytes"),
+    targets=tuple(Target(metric, 1.3) for metric in ("wall", "cpu", "data_read_bytes", "data_written_bytes")),
+    prepare=script("mere", "history_prepare", "24", "2"),
+    blocks=3,
+)
+
+CASES = (
+    *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
+    *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
+    *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, HISTORY),
+)

@@ -19,7 +19,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 Figures = dict[str, Any]
 
 
-def figures(case: Case, blocks: Sequence[Block], scale: int) -> Figures:
+def figures(case: Case, blocks: Sequence[Block], scale: float) -> Figures:
     ours, peer = (
         [run for block in blocks for run in block.ours],
         [run for block in blocks for run in block.peer],

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.case import Result, Side
+from bench.peers import python_of
+from bench.sides.answer import hash_of
 from mere.config import mere_home
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,12 +38,12 @@ class Bench:
     """Where the sides run and how large their work is."""
 
     shared: Path
-    scale: int = 1
+    scale: float = 1
 
     def command(self, side: Side) -> list[str]:
         bin_folder = Path(sys.executable).parent
         names = {
-            "python": sys.executable,
+            "python": str(python_of(side.environment)) if side.environment else sys.executable,
             "mere": str(bin_folder / "mere"),
             "sides": str(ROOT / "bench" / "sides"),
             "shared": str(self.shared),
@@ -63,6 +65,9 @@ class Bench:
             "MERE_HOME": str(mere_home()),
             "BENCH_SCALE": str(self.scale),
             "BENCH_SHARED": str(self.shared),
+            # As on a machine where packages were installed: compiled once, by the first, uncounted run of each side.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(self.shared / "bytecode"),
         }
         done = subprocess.run(
             [sys.executable, "-m", "bench.supervise", str(report), *self.command(side)],
@@ -87,11 +92,6 @@ def computed(side: Side, output: str) -> tuple[str | None, dict[str, float]]:
         return answer["result"], answer.get("timings", {})
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise SideFailed(f"{side.label} did not end with its result as JSON:\n{output[-2000:]}") from error
-
-
-def hash_of(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def written(folder: Path) -> dict[str, float]:

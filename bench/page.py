@@ -26,9 +26,14 @@ NAMES = {
     "wall": "wall time",
     "cpu": "CPU time",
     "rss": "peak memory",
+    "diff_cpu": "CPU time of the diff",
     "files": "files written",
     "bytes": "bytes written",
     "metadata_bytes": "metadata bytes",
+    "data_read_bytes": "bytes read",
+    "data_written_bytes": "bytes of data written",
+    "metadata_written_bytes": "bytes of metadata written",
+    "models": "time of all models",
 }
 
 
@@ -76,7 +81,7 @@ def footnote(result: Figures) -> str:
     machine, versions = result["machine"], result["versions"]
     noisy = f", {result['noisy_blocks']} of them noisy" if result["noisy_blocks"] else ""
     return (
-        f"{result['measured']}, scale {result['scale']}, {result['blocks']} blocks{noisy}; {machine['cpu']}, "
+        f"{result['measured']}, scale {result['scale']:g}, {result['blocks']} blocks{noisy}; {machine['cpu']}, "
         f"{machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; "
         + ", ".join(f"{package} {version}" for package, version in versions.items())
         + ".\n"

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 
 import mere
-from bench.sides.answer import answer, scale
+from bench.sides.answer import answer, sized
 
-TABLES, APPENDS, ROWS = 20, 3, 10_000
+TABLES, APPENDS, ROWS = 20, 3, sized(10_000)
 
 folder = Path(os.environ["BENCH_SHARED"], "lake")
 mere.Lake.create(folder)
@@ -22,9 +22,9 @@ catalog = SqlCatalog(
     init_catalog_tables="false",
 )
 catalog.create_namespace("sales")
-rows = pa.table({"id": pa.array(range(ROWS * scale()), pa.int64())})
+rows = pa.table({"id": pa.array(range(ROWS), pa.int64())})
 for number in range(TABLES):
     table = catalog.create_table(f"sales.orders{number}", schema=rows.schema, properties={"gc.enabled": "false"})
     for _ in range(APPENDS):
         table.append(rows)
-answer([TABLES, APPENDS, ROWS * scale()])
+answer([TABLES, APPENDS, ROWS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.sides.answer import scale
+from bench.sides.answer import sized
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ ROWS = "SELECT id, id % 7 AS shop, CAST(id AS DOUBLE) / 4 AS amount FROM range({
 
 
 def work(spark: SparkSession) -> list[list[object]]:
-    rows = 1000 * scale()
+    rows = sized(1000)
     first, second = ROWS.format(start=0, end=rows), ROWS.format(start=rows // 2, end=rows + rows // 2)
     spark.sql("CREATE NAMESPACE IF NOT EXISTS sales")
     spark.sql("CREATE TABLE sales.orders (id BIGINT, shop BIGINT, amount DOUBLE) USING iceberg")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.sides.answer import scale
+from bench.sides.answer import sized
 from bench.sides.metadata import write_metadata
 
 ROUNDS = 5
@@ -24,11 +24,11 @@ class Workload:
 
     @property
     def tables(self) -> int:
-        return 1000 * scale()
+        return sized(1000)
 
     @property
     def changed(self) -> int:
-        return 100 * scale()
+        return sized(100)
 
     def first(self, warehouse: Path) -> list[Pointer]:
         return [self._pointer(warehouse, number, 0) for number in range(self.tables)]
