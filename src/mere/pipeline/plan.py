@@ -204,29 +204,29 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
         builds = due or _is_open(model, facts, effects)
         return _some(model, facts, wish, due, [because], complete=False) if builds else _skip(model)
     due, late, reasons, notes = NEVER, NEVER, list[str](), list[str]()
-    moved = not state.complete or state.start != time.start
     for each in model.inputs:
         for spans, why, nulls in _late(each, time, state, facts, effects):
-            moved = True
             notes += [f"{nulls:,} rows of {each.table} have no {each.time}, so they are in no window"] if nulls else []
             touched = _range(model, time, facts, effects) | state.built if spans is None else spans
             late = late | touched
             if wanted := _wanted(touched, time, facts, wish):
                 due = due | wanted
                 reasons.append(f"all {grain}s: {why}" if spans is None else f"{_named(wanted, grain)}: {why}")
-    everything = _from(_range(model, time, facts, effects), time) if moved else NEVER
+    # What is complete lacks nothing but what has come since.
+    searched = not state.complete or state.start != time.start
+    everything = _from(_range(model, time, facts, effects), time) if searched else NEVER
     if gaps := _wanted(everything, time, facts, wish) - state.built - due:
         due = due | gaps
         reasons.append(f"{_named(gaps, grain)}: not built yet")
-    stale = (late & state.built) - due
-    complete = not everything - (state.built - stale) - due
+    left = _from(late, time) - due
+    complete = not left and not everything - state.built - due
     due = due - done_before(model, state, facts)
     if not due and state.done:
         due = state.done  # an interrupted build has written them, and nobody has audited them
         reasons.append(f"{_named(due, grain)}: not audited yet")
     if not due and not _is_open(model, facts, effects):
         return replace(_skip(model), notes=tuple(notes))
-    return replace(_some(model, facts, wish, due, reasons, complete), stale=stale, notes=tuple(notes))
+    return replace(_some(model, facts, wish, due, reasons, complete), stale=left & state.built, notes=tuple(notes))
 
 
 def _is_open(model: Model, facts: Facts, effects: Effects) -> bool:
@@ -273,7 +273,7 @@ def _late(each: Input, time: Time, state: State, facts: Facts, effects: Effects)
         delta = _delta(name, point, state, facts, column, time.grain)
         if delta:
             spans = delta.spans.widened(time.grain) if delta.spans is not None and column else None
-            why = "late rows" if delta.why == "new rows" and spans and spans & state.built else delta.why
+            why = "late rows" if delta.why == "new rows" and _is_late(spans, state.built) else delta.why
             found.append((spans, why if name in why else f"{why} in {name}", delta.nulls if column else 0))
         if name in effects:
             touched = effects[name]
@@ -282,6 +282,11 @@ def _late(each: Input, time: Time, state: State, facts: Facts, effects: Effects)
     if not points:
         found.append((None, f"{each.table} is built before it", 0))
     return found
+
+
+def _is_late(spans: Spans | None, built: Spans) -> bool:
+    """Whether rows came for a time before the end of what is built."""
+    return bool(spans and built and spans.spans[0].start < built.spans[-1].end)
 
 
 def _delta(name: str, point: Point, state: State, facts: Facts, column: str | None, grain: Grain) -> Delta:
