@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,9 @@ class Cache:
         """At once or not at all. A folder that cannot be written has no cache."""
         if self._new == self._old:
             return
-        content = pickle.dumps({"stamp": stamp(), "files": self._new}, protocol=5)
+        written = io.BytesIO()
+        _Writer(written, protocol=5).dump({"stamp": stamp(), "files": self._new})
+        content = written.getvalue()
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             ignore = self._path.parent.parent / ".gitignore"
@@ -83,6 +86,13 @@ class Cache:
             return dict(found["files"]) if found["stamp"] == stamp() else {}
         except Exception:  # noqa: BLE001 - whatever lies there, the project itself is what counts
             return {}
+
+
+class _Writer(pickle.Pickler):
+    """Writes an enum by its value: some versions of Python write a call of getattr, which is not read again."""
+
+    def reducer_override(self, written: object, /) -> Any:
+        return (type(written), (written.value,)) if isinstance(written, Enum) else NotImplemented
 
 
 class _Plain(pickle.Unpickler):
