@@ -209,7 +209,7 @@ main(["run"])
     ("point", "nth", "way"),
     [
         ("run.batch", 2, "again"),
-        ("publish.prepared", 1, "resume"),
+        pytest.param("publish.prepared", 1, "resume", marks=pytest.mark.long),
         pytest.param("run.audited", 2, "resume", marks=pytest.mark.long),
         pytest.param("run.signed", 4, "again", marks=pytest.mark.long),
     ],
