@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -41,17 +40,6 @@ def another(lake: Lake) -> Lake:
 @pytest.fixture(params=[LOCAL, POSTGRES, S3])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
-
-
-@pytest.fixture
-def lake(at: Place) -> Iterator[Lake]:
-    with at.create() as lake:
-        yield lake
-
-
-@pytest.fixture
-def engine(at: Place, lake: Lake) -> Foreign:
-    return at.engine(lake)
 
 
 def names(lake: Lake, ref: str = "main") -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,18 +21,6 @@ from tests.lake.places import LOCAL, POSTGRES, Place, place
 @pytest.fixture(params=[LOCAL, POSTGRES])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
-
-
-@pytest.fixture
-def lake(at: Place) -> Iterator[Lake]:
-    with at.create() as lake:
-        yield lake
-    faults.hook = None
-
-
-@pytest.fixture
-def engine(at: Place, lake: Lake) -> Foreign:
-    return at.engine(lake)
 
 
 def rows(lake: Lake, ref: str) -> dict[str, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,12 +26,6 @@ NOW = datetime.now(UTC).replace(microsecond=0)
 @pytest.fixture(params=[LOCAL, POSTGRES])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
-
-
-@pytest.fixture
-def lake(at: Place) -> Iterator[Lake]:
-    with at.create() as lake:
-        yield lake
 
 
 def run(id_: str, age: timedelta = timedelta(), status: RunStatus = RunStatus.RUNNING) -> Run:

@@ -78,6 +78,10 @@ class Metadata:
         found: str | None = self.raw.get("table-uuid") or self.raw.get("view-uuid")
         return found
 
+    @property
+    def is_view(self) -> bool:
+        return "view-uuid" in self.raw
+
     @cached_property
     def _snapshots(self) -> dict[int, Json]:
         return {raw["snapshot-id"]: raw for raw in self.raw.get("snapshots", [])}
@@ -94,6 +98,14 @@ class Metadata:
     @cached_property
     def current(self) -> Snapshot | None:
         return self.snapshot(self.raw.get("current-snapshot-id"))
+
+    @property
+    def current_id(self) -> int | None:
+        """Of the current snapshot; of a view, of its version."""
+        if self.is_view:
+            version: int | None = self.raw.get("current-version-id")
+            return version
+        return self.current.id if self.current else None
 
     @property
     def rows(self) -> int:
@@ -176,11 +188,9 @@ class MetadataReader:
 def growth(old: Metadata | None, new: Metadata | None) -> Stats:
     """Rows and files added and removed on the way from one metadata file to another of the same name."""
     if old and new and old.uuid == new.uuid:
-        before = old.current.id if old.current else None
-        after = new.current.id if new.current else None
-        if (forward := new.since(before)) is not None:
+        if (forward := new.since(old.current_id)) is not None:
             return _sum(forward)
-        if (backward := old.since(after)) is not None:
+        if (backward := old.since(new.current_id)) is not None:
             undone = _sum(backward)
             return Stats(undone.rows_removed, undone.rows_added, undone.files_removed, undone.files_added)
     return Stats(

@@ -31,7 +31,6 @@ def accepted(model: Model, facts: LakeFacts) -> State:
             remedy=f"mere run {model}",
         )
     metadata = facts.tables.metadata(model.name)
-    current = metadata.current.id if metadata.current else None
     built = standing.state.built if standing.state else NEVER
     if model.time:
         built = built | facts.extent(model.name, model.time.column).widened(model.time.grain)
@@ -39,7 +38,7 @@ def accepted(model: Model, facts: LakeFacts) -> State:
         code=model.code,
         shape=shape_of(model),
         inputs=points_of(model, facts),
-        snapshot=metadata.raw.get("current-version-id") if standing.view else current,
+        snapshot=metadata.current_id,
         run=standing.state.run if standing.state else "accepted",
         built=built,
         start=model.time.start if model.time else None,
@@ -58,8 +57,7 @@ def with_code(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeF
     states: States = {}
     for name in names:
         standing = facts.standing(name)
-        keeps = graph.models[name].kind in (Kind.INCREMENTAL, Kind.APPEND)
-        if keeps and standing and standing.state:
+        if graph.models[name].kind.keeps_rows and standing and standing.state:
             states[name] = {PROPERTY: replace(standing.state, code=graph.models[name].code).to_json()}
     if states:
         lake.set_properties(states, on=on)

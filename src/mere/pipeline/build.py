@@ -59,7 +59,7 @@ class AuditFailed(RunFailed):
 
 
 @dataclass(frozen=True)
-class Bench:
+class Site:
     """Where the models of a run are built."""
 
     lake: Lake
@@ -72,18 +72,18 @@ class Bench:
     started: Callable[[Step], None]
 
 
-def build_model(model: Model, bench: Bench, later: Collection[Audit] = ()) -> Built:
+def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Built:
     """`later`: audits that have to wait for tables which are not built yet; see `audit_across`."""
     begun = time.monotonic()
-    bench.go_on()
-    before = facts(bench.lake, bench.branch, bench.shop.now)
-    step = plan_model(model, before, bench.wish, {})
+    site.go_on()
+    before = facts(site.lake, site.branch, site.shop.now)
+    step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
         raise RunFailed(f"{model}: {step.reasons[0]}", remedy=step.remedy)
     if not step.builds:
         return Built(step)
-    bench.started(step)
-    work = _Work(bench, step, before)
+    site.started(step)
+    work = _Work(site, step, before)
     with _explained(model):
         if step.action is not Action.AUDIT:
             work.write()
@@ -97,12 +97,12 @@ def build_model(model: Model, bench: Bench, later: Collection[Audit] = ()) -> Bu
     return made
 
 
-def audit_across(model: Model, audits: Sequence[Audit], bench: Bench) -> Built:
+def audit_across(model: Model, audits: Sequence[Audit], site: Site) -> Built:
     """Of a table that stays as it is, all of it: the tables with which these audits compare it may have changed."""
-    bench.go_on()
+    site.go_on()
     begun = time.monotonic()
     with _explained(model):
-        findings = evaluate(model.name, audits, on_spark(bench.shop.session), now=bench.shop.now)
+        findings = evaluate(model.name, audits, on_spark(site.shop.session), now=site.shop.now)
     made = Built(Step(model, Action.SKIP, ("compared with other tables",)), findings=tuple(findings))
     made = replace(made, seconds=time.monotonic() - begun)
     _refuse_bad(made)
@@ -115,24 +115,24 @@ def _refuse_bad(made: Built) -> None:
 
 
 class _Work:
-    def __init__(self, bench: Bench, step: Step, before: LakeFacts) -> None:
-        self.bench = bench
+    def __init__(self, site: Site, step: Step, before: LakeFacts) -> None:
+        self.site = site
         self.step = step
         self.model = step.model
         self.points = points_of(step.model, before)
         standing = before.standing(step.model.name)
         self.state = None if step.afresh or standing is None else standing.state
         self.done = done_before(step.model, self.state, before) if self.state else NEVER
-        self.sample = bench.wish.partial or reads_samples(step.model, before)
+        self.sample = site.wish.partial or reads_samples(step.model, before)
         self.old = before.tables.metadata(step.model.name) if standing and not standing.view else None
         if standing and standing.view != (step.model.kind is Kind.VIEW):
-            bench.lake.drop(str(step.model), on=bench.branch)
+            site.lake.drop(str(step.model), on=site.branch)
 
     def write(self) -> None:
         since = self.state.inputs if self.state else {}
         written = NEVER
-        for written in materialize.build(self.step, since, self.points, self.old, self.bench.shop):
-            self.bench.go_on()
+        for written in materialize.build(self.step, since, self.points, self.old, self.site.shop):
+            self.site.go_on()
             if self.step.spans - written:
                 self._sign(self._halfway(written))
                 faults.point("run.batch")
@@ -144,8 +144,8 @@ class _Work:
         """From the bounds of the files of the model's own rows, for a delete may have written others again: every row
         has a time, in a window that was to be built."""
         metadata = self._metadata()
-        timeline = Timeline(str(self.model), metadata, column, self.bench.lake.storage)
-        way = metadata.since(_current(self.old))
+        timeline = Timeline(str(self.model), metadata, column, self.site.lake.storage)
+        way = metadata.since(self.old.current_id if self.old else None)
         own = [each for each in (metadata.since(None) if way is None else way) or () if WRITTEN in each.summary]
         added = changes.added(timeline, own)
         if added.nulls:
@@ -165,7 +165,10 @@ class _Work:
         if self.model.kind is Kind.VIEW:
             return Built(self.step)
         new = self._metadata()
-        size = sum(each.count("added-files-size") for each in new.since(_current(self.old)) or new.snapshots[-1:])
+        size = sum(
+            each.count("added-files-size")
+            for each in new.since(self.old.current_id if self.old else None) or new.snapshots[-1:]
+        )
         return Built(self.step, stats=growth(self.old, new), size=size)
 
     @property
@@ -175,7 +178,7 @@ class _Work:
     def audit(self, audits: Sequence[Audit]) -> list[Finding]:
         if not audits:
             return []
-        shop, time_ = self.bench.shop, self.model.time
+        shop, time_ = self.site.shop, self.model.time
         scope = None
         if time_ and self.state:
             schema = shop.spark.table(tables.name_of(self.model.name)).schema
@@ -193,7 +196,7 @@ class _Work:
         found: dict[int, Finding] = {}
         if metadata and metadata.size < _LOCAL:
             quick = [each for each in audits if each.portable]
-            asked = ask(quick, on_duckdb(self.bench.lake, self.bench.branch)) if quick else []
+            asked = ask(quick, on_duckdb(self.site.lake, self.site.branch)) if quick else []
             found = {id(each.audit): each for each in asked if not each.broken}
         rest = [each for each in audits if id(each) not in found]
         found |= {id(each.audit): each for each in ask(rest, on_spark(shop.session))}
@@ -201,32 +204,27 @@ class _Work:
 
     def _rows_on_target(self) -> int | None:
         """The branch may hold a part of what an interrupted build has written."""
-        standing = self.bench.lake.at(self.bench.target)
+        standing = self.site.lake.at(self.site.target)
         name = self.model.name
         return None if name not in standing or standing.is_view(name) else standing.metadata(name).rows
 
     def sign(self) -> None:
-        self._sign(built(self.step, self.state, self.points, self.bench.run, self.bench.shop.now))
+        self._sign(built(self.step, self.state, self.points, self.site.run, self.site.shop.now))
 
     def _halfway(self, written: Spans) -> State:
-        return under_way(self.step, self.state, self.points, self.bench.run, self.done | written)
+        return under_way(self.step, self.state, self.points, self.site.run, self.done | written)
 
     def _sign(self, state: State) -> None:
         """The state goes into the table as it stands, with nothing in between: nobody else writes to this branch."""
         metadata = self._metadata()
-        snapshot = metadata.raw.get("current-version-id") if self.model.kind is Kind.VIEW else _current(metadata)
-        state = replace(state, snapshot=snapshot, sample=self.sample)
+        state = replace(state, snapshot=metadata.current_id, sample=self.sample)
         properties = {PROPERTY: state.to_json()}
         if state.sample or SAMPLE in metadata.properties:
             properties[SAMPLE] = str(state.sample).lower()
-        self.bench.lake.set_properties({self.model.name: properties}, on=self.bench.branch)
+        self.site.lake.set_properties({self.model.name: properties}, on=self.site.branch)
 
     def _metadata(self) -> Metadata:
-        return self.bench.lake.at(self.bench.branch).metadata(self.model.name)
-
-
-def _current(metadata: Metadata | None) -> int | None:
-    return metadata.current.id if metadata and metadata.current else None
+        return self.site.lake.at(self.site.branch).metadata(self.model.name)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class LakeFacts:
         if table not in self.tables:
             return None
         metadata, state, view = self.tables.metadata(table), self.state(table), self.tables.is_view(table)
-        untouched = state is None or is_untouched(metadata, state, view)
+        untouched = state is None or is_untouched(metadata, state)
         return Standing(view, state, None if untouched else self._last_change(table))
 
     def state(self, table: TableName) -> State | None:
@@ -67,8 +67,9 @@ class LakeFacts:
             return {}
         metadata = self.tables.metadata(table)
         if not self.tables.is_view(table):
-            snapshot = metadata.current.id if metadata.current else None
-            return {str(table): Point(metadata.uuid or "", snapshot, metadata.raw.get("current-schema-id", 0))}
+            return {
+                str(table): Point(metadata.uuid or "", metadata.current_id, metadata.raw.get("current-schema-id", 0))
+            }
         from mere.lake.show import view_sql
 
         state = self.state(table)

@@ -17,7 +17,7 @@ from mere.pipeline.state import Point
 from mere.pipeline.steps import Action, Step
 from mere.pipeline.tables import comment, field_of, fit, name_of, prepare, quoted
 from mere.project.model import Csv, Input, Kind, Model, Python, Sql
-from mere.windows import NEVER, Span, Spans
+from mere.windows import NEVER, Span, Spans, instant
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,7 @@ def build(
         yield NEVER
     else:
         frame = prepare(model, query(model, None, shop), shop.spark, table, whole=True)
-        _writer(step, frame).overwrite(_condition("true"))
+        _writer(step, frame).overwrite(_expression("true"))
         yield NEVER
 
 
@@ -87,7 +87,7 @@ def _build_windows(step: Step, table: Metadata | None, shop: Workshop) -> Iterat
         else:
             frame = fit(model, frame, shop.spark)
         if number == 0 and step.afresh:
-            _writer(step, frame).overwrite(_condition("true"))
+            _writer(step, frame).overwrite(_expression("true"))
         else:
             _exchange(step, frame, batch, None if step.afresh else table, shop)
         done = done | Spans((batch,))
@@ -98,7 +98,7 @@ def _batches(step: Step) -> Iterator[Span]:
     time = step.model.time
     assert time
     if not step.spans:  # there is no data yet, but there must be a table
-        start = time.grain.floor(time.start) if time.start else datetime(1970, 1, 1)
+        start = time.grain.floor(time.start) if time.start else instant("1970")
         yield Span(start, start)
     # Between windows that stand there already, others must be left alone; otherwise there is nothing in between.
     groups = [step.spans.windows(time.grain)] if step.afresh else [list(s.windows(time.grain)) for s in step.spans]
@@ -160,19 +160,13 @@ def _arguments(model: Model, span: Span | None, shop: Workshop) -> dict[str, Any
     """`:start`, `:end` and `:now`. The bounds have the type of the column that they limit, so that files are pruned."""
     arguments: dict[str, Any] = {}
     if model.now:
-        arguments["now"] = _literal(model.now.floor(shop.now), "timestamp")
+        arguments["now"] = _expression(literal(model.now.floor(shop.now), "timestamp"))
     if span:
         timed = next(each for each in model.inputs if each.time)
         field = _field(shop.spark.table(name_of(timed.table)).schema, str(timed.time))
         kind = field.dataType.typeName()
-        arguments |= {"start": _literal(span.start, kind), "end": _literal(span.end, kind)}
+        arguments |= {"start": _expression(literal(span.start, kind)), "end": _expression(literal(span.end, kind))}
     return arguments
-
-
-def _literal(at: datetime, kind: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(literal(at, kind))
 
 
 def literal(at: datetime, kind: str) -> str:
@@ -258,14 +252,14 @@ def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, 
     assert step.model.time
     window = within(frame.schema, step.model.time.column, span)
     if cut_at_windows(step.model, table):
-        _writer(step, frame).overwrite(_condition(window))
+        _writer(step, frame).overwrite(_expression(window))
     else:
         # Two snapshots, which are published as one. The first may write rows again that were in a file with others.
         shop.spark.sql(f"DELETE FROM {name_of(step.model.name)} WHERE {window}")
         _writer(step, frame).append()
 
 
-def _condition(sql: str) -> Column:
+def _expression(sql: str) -> Column:
     from pyspark.sql.functions import expr
 
     return expr(sql)

@@ -19,8 +19,6 @@ from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
 from mere.windows import FIRST, LAST, NEVER, Grain, Span, Spans, stamp
 
 _SHOWN = 5
-
-
 Effects = Mapping[str, Spans | None]  # tables that steps before will change, and where; None: anywhere
 
 
@@ -79,13 +77,10 @@ def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step
         if some:
             return _blocked(model, f"{because[0]}: some of its windows cannot be built by themselves")
         return _afresh(model, facts, wish, effects, *because)
-    if not _keeps_code(model, wish) and not same_code(model, state.code) and not some:
-        because = [f"{_language(model)} changed"]
-        return (
-            _new_code(model, because[0])
-            if model.kind is Kind.APPEND
-            else _afresh(model, facts, wish, effects, *because)
-        )
+    keeps_code = model.kind.keeps_rows and model.name in wish.forward_only
+    if not some and not keeps_code and not same_code(model, state.code):
+        why = f"{_language(model)} changed"
+        return _new_code(model, why) if model.kind is Kind.APPEND else _afresh(model, facts, wish, effects, why)
     match model.kind:
         case Kind.INCREMENTAL:
             return _windows(model, state, facts, wish, effects)
@@ -110,11 +105,6 @@ def reads_samples(model: Model, facts: Facts) -> bool:
     """Whether something that it reads was built from a part of the data."""
     inputs = (facts.standing(each.table) for each in model.inputs)
     return any(each.state.sample for each in inputs if each and each.state)
-
-
-def _keeps_code(model: Model, wish: Wish) -> bool:
-    """`--forward-only` says something to models that keep what they have built."""
-    return model.name in wish.forward_only and model.kind in (Kind.INCREMENTAL, Kind.APPEND)
 
 
 def _new_code(model: Model, why: str) -> Step:

@@ -20,7 +20,7 @@ from mere.lake.lake import Lake
 from mere.lake.runs import Run, RunStatus
 from mere.names import MAIN, RUN_PREFIX, TableName
 from mere.pipeline import accept, across, unfinished
-from mere.pipeline.build import AuditFailed, Bench, Built, audit_across, build_model
+from mere.pipeline.build import AuditFailed, Built, Site, audit_across, build_model
 from mere.pipeline.facts import facts
 from mere.pipeline.materialize import Workshop, make_namespaces
 from mere.pipeline.record import Record, about, described, new_run
@@ -217,13 +217,13 @@ class _Running:
         chosen = [name for name in graph.models if name in building]
         needs = {name: (graph.upstream([name]) - {name}) & building for name in chosen}
         self.listen(Event("plan", about={"models": [str(step.model) for step in due.building]}))
-        bench = self._bench(due)
-        make_namespaces(chosen, bench.shop)
+        site = self._site(due)
+        make_namespaces(chosen, site.shop)
         known = facts(self.lake, self.branch, self.now)
         later = {name: across.waiting(graph, graph.models[name], building, known) for name in chosen}
 
         def build(name: TableName) -> Built:
-            built = build_model(graph.models[name], bench, later[name])
+            built = build_model(graph.models[name], site, later[name])
             self.listen(Event("built" if built.step.builds else "unchanged", name, self._told(built)))
             return built
 
@@ -241,10 +241,10 @@ class _Running:
         for each in across.unanswered(found, made, changed):
             open_.setdefault(each.model.name, []).append(each.audit)
         if open_:
-            bench = self._bench(due)
+            site = self._site(due)
 
             def compare(name: TableName) -> Built:
-                built = audit_across(self.project.graph.models[name], open_[name], bench)
+                built = audit_across(self.project.graph.models[name], open_[name], site)
                 self.listen(Event("audited", name, self._told(built)))
                 before = self.record.outcomes.get(name)
                 if not isinstance(before, Built):
@@ -280,14 +280,14 @@ class _Running:
         self._refuse_failures()
         return {name: each for name, each in outcomes.items() if isinstance(each, Built)}
 
-    def _bench(self, due: Plan) -> Bench:
+    def _site(self, due: Plan) -> Site:
         make = partial(function, self.project.folder)
         shop = Workshop(self._session(due), self.project.folder, make, self.now, self._sampled(due))
 
         def started(step: Step) -> None:
             self.listen(Event("building", step.model.name, about(step)))
 
-        return Bench(self.lake, self.branch, self.request.on, shop, self.id, self.request.wish, self._go_on, started)
+        return Site(self.lake, self.branch, self.request.on, shop, self.id, self.request.wish, self._go_on, started)
 
     def _told(self, built: Built) -> dict[str, Any]:
         return {"branch": self.branch, **described(built)}

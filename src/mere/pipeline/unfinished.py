@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mere.config import default_author
-from mere.lake.commits import Change, CommitKind, Entry, Key, Kind, Space
+from mere.lake.commits import Change, CommitKind, Entry, Key, Space
 from mere.lake.history import commit_found
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
@@ -33,18 +33,17 @@ def take_back(lake: Lake, branch: str, parent: str) -> None:
 
 
 def _is_sound(lake: Lake, entry: Entry | None) -> bool:
-    return entry is not None and agrees(lake.reader.read(entry.value), entry.kind is Kind.VIEW)
-
-
-def agrees(metadata: Metadata, view: bool) -> bool:
-    """Whether the table or view is, compactions apart, what its state says."""
+    if entry is None:
+        return False
+    metadata = lake.reader.read(entry.value)
     text = metadata.properties.get(PROPERTY)
     state = State.from_json(text) if text else None
-    return state is not None and is_untouched(metadata, state, view)
+    return state is not None and is_untouched(metadata, state)
 
 
-def is_untouched(metadata: Metadata, state: State, view: bool) -> bool:
-    if view:
-        return bool(metadata.raw.get("current-version-id") == state.snapshot)
+def is_untouched(metadata: Metadata, state: State) -> bool:
+    """Whether the table or view is, compactions apart, what its state says."""
+    if metadata.is_view:
+        return metadata.current_id == state.snapshot
     since = metadata.since(state.snapshot)
     return since is not None and all(snapshot.operation == "replace" for snapshot in since)

@@ -19,6 +19,11 @@ class Kind(StrEnum):
     APPEND = "append"  # the rows that were added to one input since the last build
     VIEW = "view"
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a build may leave rows of earlier builds: only then does new code for what is new mean anything."""
+        return self in (Kind.INCREMENTAL, Kind.APPEND)
+
 
 class OnChange(StrEnum):
     """What a change of an input without a time column means for windows that are already built."""
