@@ -78,6 +78,7 @@ class _Manifest:
     length: int
     sequence: int
     deletes: bool
+    partitioning: int | None
 
 
 @dataclass
@@ -93,12 +94,13 @@ class _Side:
     sizes: dict[Identity, int] = field(default_factory=dict)
 
     def list_manifests(self) -> None:
-        wanted = ("manifest_path", "manifest_length", "content", "sequence_number")
+        wanted = ("manifest_path", "manifest_length", "content", "sequence_number", "partition_spec_id")
         assert self.snapshot.manifest_list
         for each in scans.records(self.table, self.storage, self.snapshot.manifest_list, None, *wanted):
             deletes = each.get("content", 0) == 1
             sequence = each.get("sequence_number") or 0
-            self.manifests.append(_Manifest(each["manifest_path"], each["manifest_length"], sequence, deletes))
+            path, length, partitioning = each["manifest_path"], each["manifest_length"], each.get("partition_spec_id")
+            self.manifests.append(_Manifest(path, length, sequence, deletes, partitioning))
 
     def read_deletes(self) -> None:
         for manifest in self.manifests:
@@ -164,6 +166,9 @@ def touched(table: str, old: Metadata, new: Metadata, storage: Storage, folder: 
     sides = _Side(table, old, old.current, storage), _Side(table, new, new.current, storage)
     for side in sides:
         side.list_manifests()
+    if any(each.partitioning in scans.lost_partitionings(side.metadata) for side in sides for each in side.manifests):
+        return "files are partitioned by a column that was dropped"
+    for side in sides:
         side.read_deletes()
     first, second = sides
     differing = [

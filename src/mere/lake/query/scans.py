@@ -1,8 +1,8 @@
 """How one table is read: by DuckDB, or through PyIceberg where DuckDB would be wrong.
 
-Two things make it worth reading a table's manifests first. DuckDB 1.5 gives wrong rows where one Puffin file holds
-several deletion vectors; and it reads manifests in threads of its own, in which a missing or broken one ends the
-whole process.
+Three things make it worth reading a table's manifests first. DuckDB 1.5 gives wrong rows where one Puffin file holds
+several deletion vectors; it reads manifests in threads of its own, in which a missing or broken one ends the whole
+process; and so does one of files that are partitioned by a column which the table has no more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import LakeUnreadable, MetadataMissing, QueryError
 from mere.lake import avro, files
-from mere.lake.metadata import Metadata
+from mere.lake.metadata import Json, Metadata
 from mere.lake.query.columns import literal, quoted
 from mere.lake.s3 import of_arrow, pyiceberg_properties
 from mere.lake.storage import Storage, canonical
@@ -26,7 +26,8 @@ _DUCKDB_READS = frozenset({"PARQUET", _EQUALITY_DELETES})
 _ENTRY = ("data_file.content", "data_file.file_format")
 _DELETES = 1  # the content of a manifest that lists delete files
 _SMALL = 1_000_000  # bytes of a manifest whose thousands of entries are decoded in a quarter of a second
-_PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN"})
+_LOST_PARTITION = "files by a dropped column"
+_PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN", _LOST_PARTITION})
 
 
 def scan(connection: DuckDBPyConnection, table: str, metadata: Metadata, storage: Storage) -> str:
@@ -49,8 +50,10 @@ def file_kinds(table: str, metadata: Metadata, storage: Storage) -> set[str]:
     if snapshot is None or snapshot.manifest_list is None:
         return set()
     kinds: set[str] = set()
-    fields = ("manifest_path", "manifest_length", "content")
+    fields = ("manifest_path", "manifest_length", "content", "partition_spec_id")
+    lost = lost_partitionings(metadata)
     for manifest in records(table, storage, snapshot.manifest_list, None, *fields):
+        kinds.update({_LOST_PARTITION} if manifest.get("partition_spec_id") in lost else ())
         length = manifest["manifest_length"]
         entries = records(table, storage, manifest["manifest_path"], length, "status", *_ENTRY)
         live = (entry["data_file"] for entry in entries if entry["status"] != files.DELETED)
@@ -58,6 +61,28 @@ def file_kinds(table: str, metadata: Metadata, storage: Storage) -> set[str]:
         thorough = manifest.get("content", 0) == _DELETES or length <= _SMALL
         kinds.update(map(kind, live if thorough else islice(live, 1)))
     return kinds
+
+
+def lost_partitionings(metadata: Metadata) -> set[int]:
+    """The ids of those that name a column which was dropped since."""
+    schemas = {each["schema-id"]: each for each in metadata.raw.get("schemas", [])}
+    current = schemas.get(metadata.raw.get("current-schema-id"))
+    if current is None:
+        return set()
+    known = set(_ids(current))
+    return {
+        spec["spec-id"]
+        for spec in metadata.raw.get("partition-specs", [])
+        if any(field["source-id"] not in known for field in spec["fields"] if "source-id" in field)
+    }
+
+
+def _ids(struct: Json) -> Iterator[int]:
+    """Of all columns by which a table can be partitioned: those in lists and maps are none."""
+    for field in struct["fields"]:
+        yield field["id"]
+        if isinstance(field["type"], dict) and field["type"].get("type") == "struct":
+            yield from _ids(field["type"])
 
 
 def kind(file: avro.Record) -> str:
