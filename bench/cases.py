@@ -253,8 +253,53 @@ HISTORY = Case(
     blocks=3,
 )
 
+MERGE = Case(
+    name="merge",
+    title="A merge of few keys",
+    about="`mere run` of a merge model of 10 million rows after new versions of 0.1 % of them came, spread over all "
+    "files, against a build of the whole table (`--full-refresh`), cold. Data written are the data and delete files; "
+    "`read` is one query in DuckDB over every column of the table afterwards, whose answer must be the same. So the "
+    "ratio of bytes is the share of the table that a merge writes, and that of `read` is what its delete files cost "
+    "until they are compacted.",
+    ours=script("0.1 % of the keys", "merge_mere"),
+    peer=script("the whole table", "merge_mere", "--full-refresh"),
+    metrics=(*COSTS, "run", "data_written_bytes", "read", "read_cpu"),
+    targets=(Target("data_written_bytes", 0.005), Target("read", 1.3)),
+    prepare=script("mere", "merge_prepare"),
+    blocks=3,
+)
+
+UNIT_TESTS = Case(
+    name="unit_tests",
+    title="Fifty unit tests",
+    about="`mere test` of 50 tests of five models (four in SQL, one in PySpark), against the same tests by hand in "
+    "pytest, which make their DataFrames from Arrow and compare what `collect` gives. Both on one session of the "
+    "same kind that stays open, after a first round that is not counted. `tests` is a round, from the command to "
+    "its last line, taken inside the process.",
+    ours=script("mere", "unit_tests_mere"),
+    peer=script("pytest by hand", "unit_tests_pytest"),
+    metrics=("tests", "tests_cpu"),
+    targets=(Target("tests", 1.5),),
+)
+
+WARM = Case(
+    name="warm",
+    title="Ten models on a warm engine",
+    about="`mere run` of a seed of 5,000 rows and ten models in SQL with 22 audits, on a branch that is published, on "
+    "a warm engine that has done it eleven times, against `dbt build` of the same seed, models and tests with "
+    "dbt-duckdb, which writes a DuckDB file: no open tables, branches or history. `whole`: everything is built anew "
+    "(`--full-refresh`). `edited`: one model was edited; dbt is told which, mere finds out. Each is a process of its "
+    "own, from the command to its end; the median of five.",
+    ours=script("mere, warm engine", "shop_mere"),
+    peer=peer_script("dbt-duckdb", "dbt-duckdb", "shop_dbt"),
+    metrics=("whole", "edited"),
+    targets=(Target("whole", 1.0), Target("edited", 0.5)),
+    blocks=2,
+    by_name=True,
+)
+
 CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
-    *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, HISTORY),
+    *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, HISTORY, MERGE, UNIT_TESTS, WARM),
 )

@@ -106,6 +106,8 @@ def limit(target: dict[str, Any]) -> str:
 
 
 def ratio(value: float) -> str:
+    if value < 0.1:
+        return f"{value:.4f} ×"
     return f"{value:.2f} ×" if value < 10 else f"{value:.0f} ×"
 
 

@@ -34,6 +34,13 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in several processes, all that need the warm JVM stay in one, and those of a file together."""
+    for item in items:
+        needs_jvm = "warm_jvm" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("spark" if needs_jvm else item.path.name))
+
+
 OpenSession = Callable[..., "Session"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,12 @@ def test_only_the_chosen_profile_needs_its_variables(tmp_path: Path) -> None:
         config.load(path, "team")
 
 
+def test_spark_may_be_kept_warm_or_be_somebody_elses(tmp_path: Path) -> None:
+    text = "name: a\nprofiles:\n  local: {spark: {keep_warm: 10m}}\n  x: {spark: {remote: 'sc://h:1/;use_ssl=true'}}\n"
+    assert config.load(written(tmp_path, text)).spark == SparkSettings(keep_warm=timedelta(minutes=10))
+    assert config.load(tmp_path / "mere.yaml", "x").spark == SparkSettings(remote="sc://h:1/;use_ssl=true")
+
+
 def test_two_dollars_are_one(tmp_path: Path) -> None:
     assert config.load(written(tmp_path, "name: $${X}")).name == "${X}"
 
@@ -94,7 +101,7 @@ def test_two_dollars_are_one(tmp_path: Path) -> None:
 def test_an_unknown_key_is_named_with_its_line_and_the_nearest_one(tmp_path: Path) -> None:
     wrong = error(tmp_path, "name: shop\nprofiles:\n  local:\n    spark:\n      corse: 2\n")
     assert wrong.message == f"{tmp_path / 'mere.yaml'}:5: unknown key `corse` in `profiles.local.spark`"
-    assert wrong.remedy == "Did you mean `cores`? Valid keys: conf, cores, memory, ml, ui."
+    assert wrong.remedy == "Did you mean `cores`? Valid keys: conf, cores, keep_warm, memory, ml, remote, ui."
 
 
 def test_a_mistake_in_another_profile_is_found_too(tmp_path: Path) -> None:
@@ -114,6 +121,12 @@ def test_a_mistake_in_another_profile_is_found_too(tmp_path: Path) -> None:
         ("name: a\nprofiles:\n  local: {spark: {memory: lots}}", "3: `profiles.local.spark.memory` must be an amount"),
         ("name: a\nprofiles:\n  local: {spark: {cores: 0}}", "3: `profiles.local.spark.cores` must be a whole number"),
         ("name: a\nprofiles:\n  local: {spark: {ui: maybe}}", "3: `profiles.local.spark.ui` must be `true` or `false`"),
+        ("name: a\nprofiles:\n  local: {spark: {keep_warm: ever}}", "spark.keep_warm` must be a length"),
+        ("name: a\nprofiles:\n  local: {spark: {keep_warm: 0m}}", "spark.keep_warm` must be a length"),
+        ("name: a\nprofiles:\n  local: {spark: {remote: 'host:1'}}", "spark.remote` is not the address"),
+        ("name: a\nprofiles:\n  local: {spark: {remote: 'sc://h:x'}}", "spark.remote` is not the address"),
+        ("name: a\nprofiles:\n  local: {spark: {remote: 'sc://h:1/;token=x'}}", "spark.remote` holds a secret"),
+        ("name: a\nprofiles:\n  x: {spark: {remote: 'sc://h', cores: 1}}", "3: `profiles.x.spark.cores` has no effect"),
         ("name: a\nprofiles:\n  local: {spark: {conf: {ansi: 1}}}", "3: `ansi` is not a Spark setting"),
         ("name: a\nprofiles:\n  x: {spark: {conf: {spark.driver.memory: 1g}}}", "`spark.driver.memory` has no effect"),
         ("name: a\n  b: c", "2: not valid YAML: mapping values are not allowed here"),

@@ -7,8 +7,8 @@ one Python namespace:
 - the lines below a command are its output; `...` stands for anything, commit ids and times are all alike;
 - a ```python no-run block only has to compile.
 
-`mere run` and `mere branch update` are carried out by this process, on the suite's warm JVM; every other command is a
-process of its own.
+`mere run`, `mere test` and `mere branch update` are carried out by this process, on the suite's warm JVM; every other
+command is a process of its own.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Shell:
 STUB = """\
 #!{python}
 import json, os, socket, sys
-if sys.argv[1:2] != ["run"] and sys.argv[1:3] != ["branch", "update"]:
+if sys.argv[1:2] not in (["run"], ["test"]) and sys.argv[1:3] != ["branch", "update"]:
     os.execv({mere!r}, [{mere!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as line:
     line.connect({address!r})

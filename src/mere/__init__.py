@@ -8,14 +8,15 @@ if TYPE_CHECKING:
     from mere.engine.session import Session, session
     from mere.errors import MereError
     from mere.lake.lake import Lake
-    from mere.project.decorators import model, table
+    from mere.project.decorators import changes, model, table
 
-__all__ = ["Lake", "MereError", "Session", "model", "session", "table"]
+__all__ = ["Lake", "MereError", "Session", "changes", "model", "session", "table"]
 
 _HOMES = {
     "Lake": "mere.lake.lake",
     "MereError": "mere.errors",
     "Session": "mere.engine.session",
+    "changes": "mere.project.decorators",
     "model": "mere.project.decorators",
     "session": "mere.engine.session",
     "table": "mere.project.decorators",

@@ -8,12 +8,13 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mere.entries import VARIABLE, Entry, nearest, read
 from mere.errors import ConfigError
+from mere.names import parse_age
 
 FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
@@ -23,7 +24,8 @@ _HOOK = ("command", "post")
 _PROFILE = ("lake", "catalog", "s3", "spark")
 _S3_KEYS = ("access_key", "secret_key", "session_token")
 _S3 = ("endpoint", "region", "path_style", *_S3_KEYS)
-_SPARK = ("memory", "cores", "ui", "ml", "conf")
+_LOCAL_SPARK = ("memory", "cores", "ui", "ml", "keep_warm")
+_SPARK = ("remote", *_LOCAL_SPARK, "conf")
 KEYS = (*_TOP, *_HOOK, *_PROFILE, *_S3, *_SPARK)
 
 # Settings that only a launcher reads. The JVM is already running when Spark sees its conf, so they would
@@ -42,7 +44,9 @@ class SparkSettings:
     """How the local Spark session is started.
 
     `cores` of None means all that this process may use. `ml` puts Spark's machine-learning jars on the class
-    path: they cost an eighth of the start-up, so they are left out unless asked for.
+    path: they cost an eighth of the start-up, so they are left out unless asked for. `keep_warm` leaves an engine
+    behind that ends when it was not used for so long. `remote` is a Spark Connect server of somebody else; then only
+    `conf` counts, as far as it can be set in a session.
     """
 
     memory: str = "2g"
@@ -50,6 +54,8 @@ class SparkSettings:
     ui: bool = False
     ml: bool = False
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
+    keep_warm: timedelta | None = None
+    remote: str | None = None
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,10 @@ def _check_profile(entry: Entry) -> None:
         spark = keys["spark"].keys(*_SPARK)
         if "conf" in spark:
             _check_conf(spark["conf"])
+        if "remote" in spark and (useless := next((name for name in _LOCAL_SPARK if name in spark), None)):
+            raise spark[useless].error(
+                f"`{spark[useless].key}` has no effect beside `remote`", "Whoever runs that server decides it."
+            )
 
 
 def _check_s3(entry: Entry) -> None:
@@ -293,4 +303,27 @@ def _spark(entry: Entry | None) -> SparkSettings:
         ui=given["ui"].flag() if "ui" in given else default.ui,
         ml=given["ml"].flag() if "ml" in given else default.ml,
         conf={key: value.text() for key, value in conf.items()},
+        keep_warm=_age(given["keep_warm"]) if "keep_warm" in given else None,
+        remote=_connect_url(given["remote"]) if "remote" in given else None,
     )
+
+
+def _age(entry: Entry) -> timedelta:
+    age = parse_age(entry.text())
+    if not age:
+        raise entry.error(f"`{entry.key}` must be a length of time", "Write for example `10m` or `1h`.")
+    return age
+
+
+def _connect_url(entry: Entry) -> str:
+    url = entry.text()
+    parts = urlsplit(url.replace("sc://", "http://", 1))  # it knows no parameters of other schemes
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if not url.startswith("sc://") or not parts.hostname or port == -1:
+        raise entry.error(f"`{entry.key}` is not the address of a Spark Connect server", "Write sc://host:port.")
+    if "token=" in url.lower() or parts.username:
+        raise entry.error(f"`{entry.key}` holds a secret", "Leave it to the variable SPARK_CONNECT_AUTHENTICATE_TOKEN.")
+    return url

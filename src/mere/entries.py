@@ -69,7 +69,7 @@ class Entry:
     def entries(self) -> dict[str, Entry]:
         import yaml
 
-        if self.node is None or self._is_null():
+        if self.node is None or self.is_null:
             return {}
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error(f"{self._name()} must be a map of keys and values")
@@ -96,7 +96,7 @@ class Entry:
         """The items of a list; one value stands for a list of one."""
         import yaml
 
-        if self.node is None or self._is_null():
+        if self.node is None or self.is_null:
             return []
         if isinstance(self.node, yaml.SequenceNode):
             return [self._at(self.key, node) for node in self.node.value]
@@ -104,6 +104,10 @@ class Entry:
 
     def texts(self) -> tuple[str, ...]:
         return tuple(item.text() for item in self.items())
+
+    @property
+    def is_null(self) -> bool:
+        return self.node is not None and str(self.node.tag) == "tag:yaml.org,2002:null"
 
     @property
     def is_map(self) -> bool:
@@ -188,9 +192,6 @@ class Entry:
             return fitted(match, os.environ[name])
 
         return VARIABLE.sub(value, str(self.node.value))
-
-    def _is_null(self) -> bool:
-        return self.node is not None and str(self.node.tag) == "tag:yaml.org,2002:null"
 
     def _name(self) -> str:
         return f"`{self.key}`" if self.key else self.file.name

@@ -13,6 +13,7 @@ from mere.errors import InvalidName
 MAIN = "main"
 RUN_PREFIX = "run_"
 ALIAS_PREFIX = "at_"
+QUARANTINE = "__quarantine"
 
 _REF_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _HEX = re.compile(r"[0-9a-f]+")
@@ -47,6 +48,17 @@ class TableName:
                 f"{text!r} is not a table name.", remedy="Write schema.table, such as gold.daily_revenue."
             )
         return cls(namespace, name)
+
+    @property
+    def quarantine(self) -> TableName:
+        """Where the bad rows of this table go."""
+        return TableName(self.namespace, self.name + QUARANTINE)
+
+    @property
+    def quarantined(self) -> TableName | None:
+        """Of a quarantine: the table whose bad rows it keeps."""
+        base = self.name.removesuffix(QUARANTINE)
+        return TableName(self.namespace, base) if base and base != self.name else None
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}"

@@ -156,6 +156,12 @@ def stamp(at: datetime) -> str:
     return f"{at:%Y-%m-%d}" if at == _midnight(at) else at.replace(tzinfo=None).isoformat()
 
 
+def in_words(length: timedelta) -> str:
+    """`30 days`, `1 hour`: a length of whole hours."""
+    count, unit = (length.days, "day") if not length.seconds else (length // timedelta(hours=1), "hour")
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
 def instant(value: str | date) -> datetime:
     """A date or time, in UTC unless it says otherwise; `2024-02` and `2024` are their first day. Else ValueError."""
     if isinstance(value, str):

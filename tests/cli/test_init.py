@@ -19,7 +19,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_plain_project_has_its_folders_and_says_how_to_go_on(tmp_path: Path) -> None:
     done = Shell(tmp_path)("init", "shop")
     made = sorted(each.name for each in (tmp_path / "shop").iterdir())
-    assert made == ["audits", "lake", "macros", "mere.yaml", "models", "seeds"]
+    assert made == ["audits", "lake", "macros", "mere.yaml", "models", "seeds", "tests"]
     assert "models/gold/hello.sql" in done.stdout
     assert "mere run" in done.stdout
     shop = Shell(tmp_path / "shop")

@@ -19,15 +19,40 @@ Open = Callable[..., Session]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory, warm_jvm: None) -> Iterator[SparkSession]:
+def lake(tmp_path_factory: pytest.TempPathFactory, warm_jvm: None) -> Iterator[Lake]:
     from mere import session
 
-    with Lake.create(tmp_path_factory.mktemp("translate") / "lake") as lake, session(lake, "main") as opened:
-        opened.spark.sql("CREATE NAMESPACE a")
-        opened.spark.sql("CREATE TABLE a.t AS SELECT id, CAST(id AS STRING) AS name FROM range(3)")
+    with Lake.create(tmp_path_factory.mktemp("translate") / "lake") as lake:
+        with session(lake, "main") as opened:
+            opened.spark.sql("CREATE NAMESPACE a")
+            opened.spark.sql("CREATE TABLE a.t AS SELECT id, CAST(id AS STRING) AS name FROM range(3)")
         lake.tag("v1")
-        opened.attach("v1")
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def classic(lake: Lake) -> Iterator[SparkSession]:
+    """In a JVM of this process, whose classes a test can reach."""
+    from mere import session
+
+    with session(lake, "main") as opened:
         yield opened.spark
+
+
+@pytest.fixture(scope="module", params=["classic", "connect"])
+def spark(lake: Lake, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """What Spark says must not depend on how it is reached."""
+    from mere import session
+    from tests.engine.conftest import connected
+
+    def opened() -> Session:
+        if request.param == "classic":
+            return session(lake, "main")
+        return connected(request.getfixturevalue("warm_lake"), request.getfixturevalue("warm_engine"), lake)
+
+    with opened() as session_:
+        session_.attach("v1")
+        yield session_.spark
 
 
 def explained(spark: SparkSession, query: str) -> SparkFailed:
@@ -101,22 +126,22 @@ def test_a_failing_expression_names_the_line_of_python(spark: SparkSession) -> N
     assert Path(__file__).name in explain(caught.value).message
 
 
-def test_classes_that_were_left_out_are_explained(spark: SparkSession) -> None:
+def test_classes_that_were_left_out_are_explained(classic: SparkSession) -> None:
     with pytest.raises(TypeError) as caught:
-        spark._jvm.org.apache.spark.ml.feature.VectorAssembler("x")  # type: ignore[union-attr]
+        classic._jvm.org.apache.spark.ml.feature.VectorAssembler("x")  # type: ignore[union-attr]
     assert is_from_spark(caught.value)
     assert "ml: true" in str(explain(caught.value).remedy)
 
 
-def test_an_unknown_method_is_not_taken_for_a_dead_jvm(spark: SparkSession) -> None:
+def test_an_unknown_method_is_not_taken_for_a_dead_jvm(classic: SparkSession) -> None:
     with pytest.raises(Exception) as caught:
-        spark._jsparkSession.noSuchThing()
+        classic._jsparkSession.noSuchThing()
     assert "noSuchThing" in explain(caught.value).message
 
 
-def test_java_errors_without_a_spark_message_keep_their_class(spark: SparkSession) -> None:
+def test_java_errors_without_a_spark_message_keep_their_class(classic: SparkSession) -> None:
     with pytest.raises(Exception) as caught:
-        spark._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
+        classic._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
     assert explain(caught.value).message == "IndexOutOfBoundsException: Index 5 out of bounds for length 0"
 
 
@@ -133,9 +158,9 @@ def test_a_refused_connection_counts_only_if_it_was_sparks() -> None:
     assert not is_from_spark(TypeError("'int' object is not callable"))
 
 
-def test_a_kept_text_needs_no_jvm(spark: SparkSession) -> None:
+def test_a_kept_text_needs_no_jvm(classic: SparkSession) -> None:
     with pytest.raises(Exception) as caught:
-        spark._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
+        classic._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
     kind = type(caught.value)
     keep_text(caught.value)
     assert isinstance(caught.value, kind)

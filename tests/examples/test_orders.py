@@ -140,6 +140,12 @@ def test_nothing_is_wrong_with_it(built: Orders) -> None:
     assert "nothing to do: 8 models up to date" in built("plan").stdout
 
 
+def test_its_unit_tests_pass(built: Orders) -> None:
+    found = built.json("test")
+    assert (found["passed"], found["failed"]) == (6, 0), found
+    assert {each["model"] for each in found["tests"]} == {"silver.orders", "gold.daily_revenue", "gold.city_stats"}
+
+
 def test_other_readers_find_the_same_rows_and_sums_without_spark(built: Orders) -> None:
     def in_a_process(*arguments: str) -> Any:
         environment = {**os.environ, "PATH": "", "JAVA_HOME": str(built.folder / "nowhere")}

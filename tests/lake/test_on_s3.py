@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mere.config import mere_home
+from mere.engine.driver import Driver
 from mere.engine.session import Session
 from mere.engine.translate import explain
 from mere.errors import (
@@ -268,6 +269,7 @@ def test_a_lake_moves_from_a_folder_to_s3(at: Place, tmp_path: Path) -> None:
 
 def test_a_jvm_that_lacks_the_jar_says_so(lake: Lake, spark_on: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     session = spark_on(lake, "main")
+    assert isinstance(session._driver, Driver)
     monkeypatch.setattr(session._driver._jvm, "launch", replace(session._driver._jvm.launch, jars=()))
     lake.branch("dev")
     with pytest.raises(EngineError, match="was started without postgresql, which this lake needs"):

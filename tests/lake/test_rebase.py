@@ -213,6 +213,31 @@ def test_a_rename_is_kept_or_dropped_as_a_whole(lake: Lake, engine: Foreign, cla
     assert_exact(lake, "dev")
 
 
+@pytest.mark.parametrize("clash", ["a.t", "a.t__quarantine"])
+def test_a_table_and_its_quarantine_are_kept_or_dropped_together(lake: Lake, engine: Foreign, clash: str) -> None:
+    for table in ("a.t", "a.t__quarantine", "a.u"):
+        engine.append("main", table, 1)
+    lake.branch("dev")
+    for table in ("a.t", "a.t__quarantine", "a.u"):
+        engine.append("dev", table, 10)
+    engine.append("main", clash, 100)
+    result = lake.rebase("dev")
+    assert (dropped(result), kept(result)) == (["a.t", "a.t__quarantine"], ["a.u"])
+    assert rows(lake, "dev") == {**rows(lake, "main"), "a.u": 11}
+    assert_exact(lake, "dev")
+
+
+def test_a_quarantine_is_renamed_with_its_table(lake: Lake, engine: Foreign) -> None:
+    for table in ("a.t", "a.t__quarantine", "b.taken__quarantine"):
+        engine.append("main", table, 1)
+    with pytest.raises(UsageError, match="There is already a b"):
+        lake.rename("a.t", "b.taken")
+    lake.rename("a.t", "b.u")
+    assert rows(lake, "main") == {"b.taken__quarantine": 1, "b.u": 1, "b.u__quarantine": 1}
+    lake.rename("b.u__quarantine", "b.rows")
+    assert set(rows(lake, "main")) == {"b.rows", "b.taken__quarantine", "b.u"}
+
+
 def test_views_are_kept(tmp_path: Path, spark_on: OpenSession) -> None:
     with Lake.create(tmp_path / "lake") as lake:
         engine = Foreign(lake)

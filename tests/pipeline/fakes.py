@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from mere.names import TableName
 from mere.pipeline.outcome import built
 from mere.pipeline.plan import plan, plan_model, points_of
+from mere.pipeline.scd2.observations import Observation
+from mere.pipeline.schema import Column
 from mere.pipeline.state import Point, Points, State
 from mere.pipeline.steps import Action, Delta, Load, Standing, Step, Wish
 from mere.project.graph import Graph
@@ -42,6 +44,7 @@ class Table:
     state: State | None = None
     view: bool = False
     schema: int = 0
+    columns: tuple[Column, ...] = ()
 
     @property
     def current(self) -> int | None:
@@ -93,6 +96,27 @@ class FakeFacts:
     def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
         return "column x changed"
 
+    def still_has(self, table: str, point: Point) -> bool:
+        if point.snapshot is None:
+            return True
+        return any(each.id == point.snapshot for each in self.tables[TableName.parse(table)].snapshots)
+
+    def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
+        return {str(table): key}
+
+    def columns(self, table: TableName) -> Sequence[Column]:
+        return self.tables[table].columns if table in self.tables else ()
+
+    def observations(
+        self, tables: Sequence[TableName], since: Points, last: datetime | None
+    ) -> tuple[Observation, ...]:
+        """Each snapshot has the time of its number."""
+        (name,) = tables
+        seen = since[str(name)].snapshot if str(name) in since else None
+        snapshots = self.tables[name].snapshots if name in self.tables else []
+        found = [each.id for each in snapshots if each.operation != "replace"]
+        return tuple(Observation(EPOCH + id_ * DAY, id_, id_ - 1 or None) for id_ in found if id_ > (seen or 0))
+
     def extent(self, table: TableName, column: str) -> Spans:
         self.looks += 1
         return Spans.of(day(number) for number in self.tables[table].rows)
@@ -135,9 +159,12 @@ def carry_out(step: Step, facts: FakeFacts) -> None:
 
 
 def result(model: Model, facts: FakeFacts) -> dict[int, tuple[int, ...]]:
-    """From scratch."""
+    """From scratch. A model with a context looks from each of its days at those before."""
     found: dict[int, tuple[int, ...]] = {}
+    back = model.time.context.days if model.time else 0
     for each in model.inputs:
-        for number, rows in facts.tables[each.table].rows.items():
+        there = facts.tables[each.table].rows
+        for number in there:
+            rows = [row for at in range(number - back, number + 1) for row in there.get(at, ())]
             found[number] = (*found.get(number, ()), sum(rows), len(rows))
     return found

@@ -16,8 +16,9 @@ from mere.project.model import Input, Kind, Model, OnChange, Sql, Time
 from mere.windows import Grain, Spans
 from tests.pipeline.fakes import EPOCH, FakeFacts, Table, build, day, days, result
 
-ORDERS, RETURNS, CITIES, DAILY, WEEKLY, MONTHLY, AGAIN = (
-    TableName("s", name) for name in ("orders", "returns", "cities", "daily", "weekly", "monthly", "again")
+ORDERS, RETURNS, CITIES, DAILY, WEEKLY, MONTHLY, AGAIN, ROLLING, COARSE = (
+    TableName("s", name)
+    for name in ("orders", "returns", "cities", "daily", "weekly", "monthly", "again", "rolling", "coarse")
 )
 
 
@@ -34,6 +35,13 @@ GRAPH = Graph.of(
         timed(WEEKLY, Grain.WEEK, ORDERS, DAILY, start=day(10).start),
         timed(MONTHLY, Grain.MONTH, DAILY, unfinished=False),
         timed(AGAIN, Grain.DAY, MONTHLY, RETURNS),  # finer than what it reads
+    ]
+)
+ALL = Graph.of(
+    [
+        *GRAPH.models.values(),
+        timed(ROLLING, Grain.DAY, ORDERS, DAILY, context=timedelta(days=6)),
+        timed(COARSE, Grain.WEEK, ROLLING, context=timedelta(days=10), unfinished=False),
     ]
 )
 
@@ -81,14 +89,14 @@ def test_late_rows_reach_every_model_in_the_end(
             for table in facts.tables.values():
                 table.compact()
         elif move == "run":
-            build(GRAPH, facts, what)
+            build(ALL, facts, what)
         else:
             facts.tables[move].write(what)
-    build(GRAPH, facts)
-    for model in GRAPH.models.values():
+    build(ALL, facts)
+    for model in ALL.models.values():
         scratch = {n: rows for n, rows in result(model, facts).items() if rows and belongs(model, n, facts)}
         assert facts.tables[model.name].rows == scratch, model.name
-    assert all(step.action is Action.SKIP for step in build(GRAPH, facts))
+    assert all(step.action is Action.SKIP for step in build(ALL, facts))
 
 
 def test_a_late_row_reaches_the_window_of_each_grain_that_holds_it() -> None:

@@ -28,6 +28,10 @@ def times(sql: str, grain: Grain = Grain.DAY) -> dict[str, str | None]:
         ("SELECT * FROM a.b WHERE (d >= :start) AND (x OR y) AND (d < :end)", {"a.b": "d"}),
         ("SELECT * FROM a.b o WHERE CAST(o.d AS DATE) >= :start AND date(o.d) < CAST(:end AS DATE)", {"a.b": "d"}),
         ("SELECT * FROM a.b WHERE b.d >= :start AND b.d < :end", {"a.b": "d"}),
+        ("SELECT * FROM a.b AS O WHERE o.D >= :start AND O.d < :end", {"a.b": "D"}),
+        ("WITH Q AS (SELECT D FROM a.b) SELECT d FROM q WHERE Q.d >= :start AND q.D < :end", {"a.b": "D"}),
+        (f"FROM a.b SELECT D WHERE {WINDOW.format('D')} UNION ALL FROM a.b SELECT d WHERE {WINDOW.format('d')}",
+         {"a.b": "d"}),
         ("SELECT * FROM a.b WHERE `D` >= :start AND `D` < :end", {"a.b": "D"}),
         # through other names
         ("WITH o AS (SELECT * FROM a.b) SELECT * FROM o WHERE d >= :start AND d < :end", {"a.b": "d"}),

@@ -6,6 +6,9 @@ audits:
     where: status = 'paid'
     allow: 1%
     severity: warn
+  - not_null: city
+    quarantine: true
+    max_bad: 1%
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING
 from mere.audits.custom import OPTIONS, THIS, Custom, load_customs
 from mere.audits.rules import (
     BUILT_IN,
+    OF_ONE_ROW,
     AcceptedValues,
     Allowed,
     Assert,
@@ -40,7 +44,7 @@ from mere.names import TableName, parse_age
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["Allowed", "Audit", "Custom", "Rule", "Severity", "load_customs", "parse"]
+__all__ = ["Allowed", "Audit", "Custom", "Rule", "Severity", "load_customs", "parse", "text_literal"]
 
 # A rule about the table as a whole: it has no bad rows of which some could be allowed.
 _OF_THE_TABLE = (RowCount, Freshness, MaxChange)
@@ -58,6 +62,8 @@ class Audit:
     where: str | None = None
     allow: Allowed = _NONE
     given_name: str | None = None
+    quarantine: bool = False  # its bad rows are put aside, and the others go through
+    max_bad: Allowed | None = None  # more of them fail the run nonetheless
 
     @property
     def name(self) -> str:
@@ -106,6 +112,11 @@ def _with_options(entry: Entry, rule: Rule, found: Mapping[str, Entry], severity
         raise found["allow"].error(f"`allow` says nothing to {rule.word}, which has no bad rows")
     if "where" in found and isinstance(rule, MaxChange):
         raise found["where"].error("`where` says nothing to max_change: the row count before is known only as a whole")
+    quarantine = "quarantine" in found and found["quarantine"].flag()
+    if quarantine:
+        _refuse_quarantine(rule, found)
+    elif "max_bad" in found:
+        raise found["max_bad"].error("`max_bad` says nothing without `quarantine: true`", "`allow` is the other limit.")
     if "severity" in found:
         severity = Severity(found["severity"].choice(*Severity))
     return Audit(
@@ -116,13 +127,27 @@ def _with_options(entry: Entry, rule: Rule, found: Mapping[str, Entry], severity
         _where(found["where"]) if "where" in found else None,
         _allowed(found["allow"]) if "allow" in found else _NONE,
         found["name"].text() if "name" in found else None,
+        quarantine,
+        _allowed(found["max_bad"]) if "max_bad" in found else None,
     )
+
+
+def _refuse_quarantine(rule: Rule, found: Mapping[str, Entry]) -> None:
+    if not isinstance(rule, OF_ONE_ROW):
+        able = ", ".join(each.word for each in OF_ONE_ROW)
+        raise found["quarantine"].error(
+            f"{rule.word} cannot quarantine: which rows are bad depends on more than each row by itself",
+            f"These can: {able}. Without `quarantine`, {rule.word} keeps the run from being published.",
+        )
+    for key, why in (("allow", "`max_bad` is the limit"), ("severity", "bad rows are put aside, and never published")):
+        if key in found:
+            raise found[key].error(f"`{key}` says nothing to a rule that quarantines: {why}", "Leave it out.")
 
 
 def _nearest_rule(key: str, customs: Mapping[str, Custom]) -> str:
     options = nearest(key, OPTIONS, "options")
     return nearest(key, (*BUILT_IN, *customs), "audits") + (
-        f" {options}" if options.startswith("Did") else " Options: severity, where, allow, name."
+        f" {options}" if options.startswith("Did") else f" Options: {', '.join(OPTIONS)}."
     )
 
 
@@ -162,11 +187,15 @@ def _literal(entry: Entry) -> str:
         case date():
             return f"DATE '{value.isoformat()}'"
         case str():
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
+            return text_literal(value)
         case None:
             raise entry.error("NULL is always accepted", "Leave it out. To refuse NULL, add the audit not_null.")
     raise entry.error("an accepted value must be a text, a number, a date or true or false")
+
+
+def text_literal(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _relationships(entry: Entry) -> Relationships:

@@ -59,7 +59,7 @@ def question(audit: Audit, table: TableName, scope: Scope | None) -> Question:
     within = scope.condition if scope else None
     match rule:
         case NotNull() | AcceptedValues() | Assert():
-            return _of_rows(table, _broken(rule), within, where)
+            return _of_rows(table, broken(rule), within, where)
         case Unique():
             # Rows of other windows can have the same key, unless the time is part of it.
             inside = scope is not None and scope.column.lower() in map(str.lower, rule.columns)
@@ -69,7 +69,7 @@ def question(audit: Audit, table: TableName, scope: Scope | None) -> Question:
         case CustomQuery():
             return _custom(rule, table, audit)
         case Freshness():
-            latest = f"max({_given(where, quoted(rule.column))})"
+            latest = f"max({given(where, quoted(rule.column))})"
             # As text, because a date is compared by the day and Python has times of Spark in the local zone.
             measures = {"latest": f"CAST({latest} AS STRING)"}
             seen = f"SELECT max({quoted(rule.column)}) AS latest FROM {_rows(table, None, where)}"
@@ -92,8 +92,8 @@ def scan(table: TableName, questions: Sequence[Question]) -> tuple[str, list[dic
     return f"SELECT {selected} FROM {_from(table, questions[0].scope, some)}", names
 
 
-def _of_rows(table: TableName, broken: str, scope: str | None, where: str | None) -> Question:
-    bad = _given(where, broken)
+def _of_rows(table: TableName, condition: str, scope: str | None, where: str | None) -> Question:
+    bad = given(where, condition)
     return Question(
         f"SELECT * FROM {_from(table, scope, bad)}",
         scope,
@@ -102,7 +102,7 @@ def _of_rows(table: TableName, broken: str, scope: str | None, where: str | None
     )
 
 
-def _broken(rule: NotNull | AcceptedValues | Assert) -> str:
+def broken(rule: NotNull | AcceptedValues | Assert) -> str:
     """True for a bad row, false for any other.
 
     By IS FALSE also because no engine takes that to the files: a file's greatest number leaves NaN out, so that both
@@ -117,7 +117,7 @@ def _broken(rule: NotNull | AcceptedValues | Assert) -> str:
             return f"({rule.condition}) IS FALSE"
 
 
-def _given(where: str | None, value: str) -> str:
+def given(where: str | None, value: str) -> str:
     """CASE and not AND: what `where` leaves out must not even be computed, for it might fail."""
     return f"CASE WHEN {where} THEN {value} END" if where else value
 

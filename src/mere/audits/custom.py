@@ -15,7 +15,7 @@ from mere.errors import ConfigError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-OPTIONS = ("severity", "where", "allow", "name")
+OPTIONS = ("severity", "where", "allow", "name", "quarantine", "max_bad")
 THIS = "this"  # stands for the audited table
 
 

@@ -141,6 +141,10 @@ class CustomQuery:
 
 
 Rule = NotNull | Unique | AcceptedValues | Relationships | Assert | RowCount | Freshness | MaxChange | CustomQuery
+# The rule of every incremental model that quarantines: a row without a time belongs to no window.
+TIME = "time"
+# What holds of each row by itself, whatever other rows the table has: only such a rule can put a row aside.
+OF_ONE_ROW = (NotNull, AcceptedValues, Relationships, Assert)
 BUILT_IN: dict[str, type[Rule]] = {
     rule.word: rule for rule in (NotNull, Unique, AcceptedValues, Relationships, Assert, RowCount, Freshness, MaxChange)
 }

@@ -13,10 +13,13 @@ from mere.errors import MereError
 _MODULES = {
     "init": "project",
     "check": "check",
+    "test": "testing",
     "plan": "planning",
     "run": "running",
     "runs": "running",
     "audit": "audit",
+    "quarantine": "quarantine",
+    "lineage": "lineage",
     "branch": "refs",
     "tag": "refs",
     "tables": "reading",
@@ -31,6 +34,7 @@ _MODULES = {
     "adopt": "adopt",
     "gc": "files",
     "relocate": "files",
+    "engine": "engine",
     "java": "project",
     "doctor": "doctor",
 }

@@ -33,7 +33,7 @@ def check(
     path = config.find_project(Path.cwd())
     if path is None:
         raise ConfigError("There is no mere.yaml here or in a folder above.", remedy="Make a project: mere init DIR.")
-    checked = check_project(path.parent, select, parse_variables(variables), _tables(ctx, at))
+    checked = check_project(path.parent, select, parse_variables(variables), tables_if_any(ctx, at))
     failed = [each for each in checked.findings if each.is_error or strict]
     if as_json:
         print_json(_json(checked, failed))
@@ -43,8 +43,8 @@ def check(
         ctx.exit(1)
 
 
-def _tables(ctx: click.Context, at: str | None) -> TableSet | None:
-    """A project can be checked where its lake is not, such as in a merge request."""
+def tables_if_any(ctx: click.Context, at: str | None) -> TableSet | None:
+    """A project can be looked at where its lake is not, such as in a merge request."""
     try:
         return open_lake(ctx).at(at or "main")
     except (LakeError, ConfigError) as error:

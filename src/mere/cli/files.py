@@ -8,6 +8,7 @@ import click
 
 from mere.cli.output import (
     Address,
+    Age,
     counted,
     example,
     json_option,
@@ -22,26 +23,13 @@ from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.storage import place
 from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep
-from mere.names import parse_age
-
-
-class _Age(click.ParamType[timedelta]):
-    name = "age"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        age = parse_age(str(value))
-        if age is None:
-            self.fail(f"{value!r} is not an age such as 90s, 30m, 24h, 7d or 2w", param, ctx)
-        return age
 
 
 @click.command(epilog=example("mere gc --dry-run", "mere gc --keep 90d"))
 @click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
-@click.option("--grace", type=_Age(), default=GRACE, metavar="AGE", help="How long a file must be unreachable. [24h]")
-@click.option("--keep", type=_Age(), metavar="AGE", help="Give up commits older than this. [all are kept]")
-@click.option("--keep-runs", type=_Age(), default=KEEP_RUNS, metavar="AGE", help="How long dead runs stay. [7d]")
+@click.option("--grace", type=Age(), default=GRACE, metavar="AGE", help="How long a file must be unreachable. [24h]")
+@click.option("--keep", type=Age(), metavar="AGE", help="Give up commits older than this. [all are kept]")
+@click.option("--keep-runs", type=Age(), default=KEEP_RUNS, metavar="AGE", help="How long dead runs stay. [7d]")
 @json_option
 @click.pass_context
 def gc(

@@ -30,7 +30,7 @@ from mere.errors import UsageError
 from mere.lake.commits import Stats
 from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
 from mere.lake.query import Limits
-from mere.lake.show import STATE, Description, Moment, history
+from mere.lake.show import LINEAGE, STATE, Description, Moment, history
 
 if TYPE_CHECKING:
     from mere.lake.rowdiff import RowDiff
@@ -354,7 +354,7 @@ def table_details(table: TableDiff) -> Iterator[str]:
     for setting in table.settings:
         yield f"{setting.name}: {_values(setting.old, setting.new)}"
     for setting in table.properties:
-        if setting.name != STATE:
+        if setting.name not in (STATE, LINEAGE):
             yield f"property {setting.name}: {_values(setting.old, setting.new)}"
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,24 @@ from mere.config import S3Settings
 from mere.errors import LakeNotFound, UsageError
 from mere.lake.commits import Change, Commit, Kind, Space
 from mere.lake.lake import Lake
+from mere.names import parse_age
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Command = Callable[..., Any]
+
+
+class Age(click.ParamType[timedelta]):
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        if isinstance(value, timedelta):
+            return value
+        age = parse_age(str(value))
+        if age is None:
+            self.fail(f"{value!r} is not an age such as 90s, 30m, 24h, 7d or 2w", param, ctx)
+        return age
 
 
 @dataclass(frozen=True)

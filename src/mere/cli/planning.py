@@ -26,7 +26,7 @@ from mere.cli.output import (
 from mere.errors import LakeNotFound, UsageError
 from mere.pipeline.facts import facts
 from mere.pipeline.request import Project, Request, planned, selected
-from mere.pipeline.steps import Action, Plan, Step, Wish
+from mere.pipeline.steps import Action, LeftBehind, Plan, Step, Wish
 from mere.project.load import load
 from mere.windows import FIRST, LAST, Span, Spans, instant
 
@@ -35,6 +35,8 @@ MARKS = {
     Action.BUILD: "+",
     Action.WINDOWS: "~",
     Action.ROWS: "~",
+    Action.KEYS: "~",
+    Action.ALTER: "=",
     Action.AUDIT: "?",
     Action.BLOCKED: "!",
 }
@@ -49,6 +51,7 @@ def choosing(command: Command) -> Command:
             click.option("--from", "start", metavar="TIME", help="Build windows from here on, due or not."),
             click.option("--to", "end", metavar="TIME", help="Build windows up to here, without it."),
             click.option("--forward-only", is_flag=True, help="New code for new windows; what is built stays."),
+            click.option("--allow-breaking", is_flag=True, help="Let columns be dropped or narrowed."),
             click.option("--limit-windows", type=click.IntRange(min=1), metavar="N", help="Only the newest N windows."),
             click.option("--sample", metavar="SHARE", help="Read only a share of each input, such as 1%."),
             click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
@@ -80,6 +83,7 @@ def request_of(project: Project, options: Mapping[str, Any]) -> Request:
     wish = Wish(
         refresh=chosen if options["full_refresh"] else frozenset(),
         forward_only=chosen if options["forward_only"] else frozenset(),
+        breaking=chosen if options["allow_breaking"] else frozenset(),
         only=_between(options["start"], options["end"]),
         limit=options["limit_windows"],
         sample=_share(options["sample"]),
@@ -149,7 +153,11 @@ def plan_json(due: Plan) -> dict[str, Any]:
         "now": due.now.isoformat(timespec="seconds"),
         "steps": [step_json(step) for step in due.steps],
         "left_behind": [
-            {"table": str(each.table), "renamed_to": str(each.renamed_to) if each.renamed_to else None}
+            {
+                "table": str(each.table),
+                "renamed_to": str(each.renamed_to) if each.renamed_to else None,
+                "quarantine_of": str(each.quarantine_of) if each.quarantine_of else None,
+            }
             for each in due.left_behind
         ],
         "rows": due.load.rows,
@@ -192,10 +200,14 @@ def print_plan(due: Plan) -> None:
         click.echo(f"\n{step.model} needs a decision: {step.reasons[0]}")
         click.echo("\n".join(f"  {line}" for line in step.remedy.splitlines()))
     for each in due.left_behind:
-        click.echo(f"\n{each.table} is on {due.ref}, but no model makes it any more.")
+        click.echo(f"\n{each.table} is on {due.ref}, but {_why_left(each)}.")
         if each.renamed_to:
             click.echo(f"  mere rename {each.table} {each.renamed_to}   if it was renamed: keeps its rows and history")
         click.echo(f"  mere drop {each.table}   if it is not needed; until then it stays")
+
+
+def _why_left(each: LeftBehind) -> str:
+    return f"no rule of {each.quarantine_of} quarantines" if each.quarantine_of else "no model makes it any more"
 
 
 def _cells(step: Step) -> tuple[object, ...]:

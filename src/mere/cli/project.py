@@ -40,8 +40,8 @@ _NEXT = "See what would be built with: mere plan. Build it with: mere run"
 @json_option
 @click.pass_context
 def init(ctx: click.Context, folder: str, name: str | None, as_json: bool) -> None:
-    """Make a project, by default in this folder: a mere.yaml, the folders for models, seeds, audits and macros, and the
-    lake; what is there stays."""
+    """Make a project, by default in this folder: a mere.yaml, folders for models, seeds, audits, macros and tests, and
+    the lake; what is there stays."""
     root = Path(folder).resolve()
     file = root / config.FILE_NAME
     if name:

@@ -32,6 +32,7 @@ from mere.pipeline.request import IfRunning
         "mere run",
         "mere run +gold.daily_revenue",
         "mere run --on dev --limit-windows 3",
+        "mere run --allow-breaking silver.orders",
         "mere run --resume 3fa9c1d2b4e5",
     )
 )
@@ -85,6 +86,7 @@ _ASKED_THEN = {
     "start": "--from",
     "end": "--to",
     "forward_only": "--forward-only",
+    "allow_breaking": "--allow-breaking",
     "limit_windows": "--limit-windows",
     "sample": "--sample",
 }
@@ -152,9 +154,19 @@ def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
         Column("size", True),
         Column("audits"),
     ]
-    print_table(columns, [_model_cells(name, each) for name, each in found.about.get("models", {}).items()])
+    models = found.about.get("models", {})
+    cells = [_model_cells(name, each) for name, each in models.items()]
+    if any("quarantine" in each for each in models.values()):
+        columns.append(Column("quarantined", True))
+        cells = [(*row, _put_aside(each)) for row, each in zip(cells, models.values(), strict=True)]
+    print_table(columns, cells)
     if error := found.about.get("error"):
         click.echo(f"\n{error}")
+
+
+def _put_aside(about: dict[str, Any]) -> str:
+    found = about.get("quarantine")
+    return f"{found['bad']:,} of {found['rows']:,}" if found else ""
 
 
 def _model_cells(name: str, about: dict[str, Any]) -> tuple[object, ...]:

@@ -183,9 +183,14 @@ def told(event: Event) -> str | None:
             return f"waiting: {about['for']}"
         case "run":
             return f"run {about['id']} on branch {about['branch']}, for {about['on']}"
+        case "engine":
+            return f"Spark: {about['where']}"
         case "built":
-            why = f"  ({'; '.join(about['reasons'])})" if about["action"] == Action.WINDOWS else ""
-            return f"✓ {event.model}  {_growth(about)}  {about['seconds']:.1f} s{_counts(about)}{why}{_bad(about)}"
+            if about["action"] == Action.ALTER:
+                return f"✓ {event.model}  {'; '.join(about['reasons'])}"
+            why = f"  ({'; '.join(about['reasons'])})" if about["action"] in (Action.WINDOWS, Action.KEYS) else ""
+            done = f"✓ {event.model}  {_growth(about)}  {about['seconds']:.1f} s{_counts(about)}"
+            return f"{done}{why}{_put_aside(about)}{_bad(about)}"
         case "unchanged":
             return f"· {event.model}  nothing new in its inputs"
         case "failed":
@@ -219,6 +224,15 @@ def _counts(about: Mapping[str, Any]) -> str:
         word = "failed" if any(each["state"] in ("failed", "error") for each in audits) else "warned"
         counts.append(f"{bad} {word}" if good else f"{counted(bad, 'audit')} {word}")
     return f"  {', '.join(counts)}" if counts else ""
+
+
+def _put_aside(about: Mapping[str, Any]) -> str:
+    """A line, if rows went to the quarantine, with the rules that they break."""
+    quarantine = about.get("quarantine")
+    if not quarantine or not quarantine["bad"]:
+        return ""
+    rules = ", ".join(f"{rule} {count:,}" for rule, count in quarantine["rules"].items() if count)
+    return f"\n    {quarantine['bad']:,} of {counted(quarantine['rows'], 'row')} to {quarantine['table']}: {rules}"
 
 
 def _bad(about: Mapping[str, Any]) -> str:

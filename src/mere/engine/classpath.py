@@ -26,6 +26,7 @@ _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)", re.IGNORECASE)
 # This jar registers SQL functions for vectors in every new session, by Scala reflection: an eighth of the CPU of a
 # small job. Nothing else of Spark needs it.
 _ML = ("spark-mllib_",)
+_ML_FUNCTIONS = re.compile(r"META-INF/services/org\.apache\.spark\.sql\.SparkSessionExtensionsProvider")
 
 
 def spark_home() -> Path:
@@ -47,7 +48,16 @@ def class_path(extra: Sequence[Path], *, ml: bool) -> list[Path]:
     spark = sorted(path for path in (spark_home() / "jars").iterdir() if path.suffix == ".jar")
     if not ml:
         spark = [path for path in spark if not path.name.startswith(_ML)]
-    return [*(_unsigned(path) if path.name.startswith(_SIGNED) else path for path in spark), *extra]
+    return [
+        *(_without(_SIGNATURE, path, "unsigned") if path.name.startswith(_SIGNED) else path for path in spark),
+        *extra,
+    ]
+
+
+def quiet_ml() -> list[Path]:
+    """A Connect server needs a class of that jar to end a session: a copy of it that registers no functions."""
+    found = (path for path in (spark_home() / "jars").iterdir() if path.name.startswith(_ML))
+    return [_without(_ML_FUNCTIONS, path, "quiet") for path in found]
 
 
 def identity(jars: Sequence[Path]) -> str:
@@ -91,10 +101,10 @@ def _native_path() -> str | None:
     return None
 
 
-def _unsigned(jar: Path) -> Path:
-    """A copy of the jar without its signature, made once; the jar itself where none can be made."""
+def _without(entries: re.Pattern[str], jar: Path, folder: str) -> Path:
+    """A copy of the jar without some of its files, made once; the jar itself where none can be made."""
     stat = jar.stat()
-    target = mere_home() / "unsigned" / f"{stat.st_size}-{stat.st_mtime_ns}" / jar.name
+    target = mere_home() / folder / f"{stat.st_size}-{stat.st_mtime_ns}" / jar.name
     if target.is_file():
         return target
     try:
@@ -104,7 +114,7 @@ def _unsigned(jar: Path) -> Path:
             zipfile.ZipFile(file, "w") as copy,
         ):
             for entry in source.infolist():
-                if not _SIGNATURE.fullmatch(entry.filename):
+                if not entries.fullmatch(entry.filename):
                     copy.writestr(entry, source.read(entry))
     except (OSError, zipfile.BadZipFile):
         return jar

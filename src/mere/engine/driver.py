@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +23,10 @@ from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text
 from mere.errors import EngineError, SparkFailed
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
@@ -53,7 +57,7 @@ class Driver:
             from pyspark import SparkConf, SparkContext
             from pyspark.sql import SparkSession
 
-            _silence()
+            silence()
             conf = SparkConf(loadDefaults=False)
             for key, value in _conf(jvm, settings).items():
                 conf.set(key, value)
@@ -62,7 +66,7 @@ class Driver:
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)
             _sign_snapshots(context)
-            return cls(jvm, SparkSession(context), _cancel_on_interrupt(context, interrupt))
+            return cls(jvm, SparkSession(context), cancel_on_interrupt(lambda: _cancel(context), interrupt))
         except BaseException as exc:
             failure = failure_of(exc, jvm)
             _forget()
@@ -79,6 +83,14 @@ class Driver:
     @property
     def alive(self) -> bool:
         return self._jvm.alive
+
+    @property
+    def log(self) -> Path:
+        return self._jvm.log
+
+    @property
+    def context(self) -> SparkContext:
+        return self._first._sc
 
     def open(self, settings: SparkSettings) -> SparkSession:
         """A session with its own catalogs, settings and temporary views."""
@@ -100,6 +112,16 @@ class Driver:
         if self._open and self.alive:
             _activate(self._open[-1])
         return not self._open
+
+    def configure(self, spark: SparkSession, conf: Mapping[str, str]) -> None:
+        for key, value in conf.items():
+            spark.conf.set(key, value)
+
+    def forget_catalog(self, spark: SparkSession, name: str) -> None:
+        """Close its connections: Spark would keep them for as long as the session lives."""
+        catalogs = spark._jsparkSession.sessionState().catalogManager()
+        if catalogs.isCatalogRegistered(name):
+            catalogs.catalog(name).icebergCatalog().close()
 
     def failure_of(self, exc: BaseException) -> SparkFailed | None:
         return failure_of(exc, self._jvm)
@@ -157,18 +179,16 @@ def _death_of(jvm: Jvm) -> SparkFailed | None:
 
 
 def _conf(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:
-    cores = settings.cores or _usable_cores()
-    # Data that fits the SHORT profile is not worth more tasks than cores; adaptive execution merges them anyway.
-    partitions = cores if jvm.launch.work is Work.SHORT else 4 * cores
+    partitions = shuffle_partitions(settings, jvm.launch.work)
     conf = {
         "spark.app.name": "mere",
-        "spark.master": f"local[{cores}]",
+        "spark.master": f"local[{settings.cores or _usable_cores()}]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.ui.showConsoleProgress": "false",
         "spark.default.parallelism": str(partitions),
-        "spark.sql.shuffle.partitions": str(partitions),
+        SHUFFLE_PARTITIONS: str(partitions),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         # No metastore, and nothing in the user's folder.
@@ -191,6 +211,12 @@ _SHORT_MEMORY = {
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "1000",
 }
+
+
+def shuffle_partitions(settings: SparkSettings, work: Work) -> int:
+    """Data that fits the SHORT profile is not worth more tasks than cores; adaptive execution merges them anyway."""
+    cores = settings.cores or _usable_cores()
+    return 4 * cores if work is Work.HEAVY else cores
 
 
 def _usable_cores() -> int:
@@ -248,7 +274,7 @@ def _sign_snapshots(context: Any) -> None:
     context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", default_author())
 
 
-def _cancel_on_interrupt(context: Any, previous: Any) -> Callable[[], None]:
+def cancel_on_interrupt(cancel: Callable[[], None], previous: Any) -> Callable[[], None]:
     """Ctrl-C: cancel the jobs from another thread, and do here what would have been done without us.
 
     pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job. What is
@@ -256,7 +282,7 @@ def _cancel_on_interrupt(context: Any, previous: Any) -> Callable[[], None]:
     """
 
     def handler(number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=_cancel, args=(context,), daemon=True).start()
+        threading.Thread(target=cancel, daemon=True).start()
         if callable(previous):
             previous(number, frame)
 
@@ -273,10 +299,13 @@ def _cancel_on_interrupt(context: Any, previous: Any) -> Callable[[], None]:
 
 
 def _cancel(context: Any) -> None:
-    try:
-        context.cancelAllJobs()
-    except Exception:  # the JVM may be gone already
-        logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
+    for pause in (0.1, 0.5, 1.0):
+        try:
+            context.cancelAllJobs()
+            return
+        except Exception:  # the JVM may be gone already, or hang up on a new connection because it was too busy
+            logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
+        time.sleep(pause)
 
 
 def _with_ml_if_imported(settings: SparkSettings) -> SparkSettings:
@@ -301,7 +330,8 @@ class _NotFromPy4j(logging.Filter):
         return "py4j" not in record.pathname
 
 
-def _silence() -> None:
+def silence() -> None:
+    """Let pyspark and py4j print nothing of what mere raises as an error."""
     from pyspark.logger import PySparkLogger
 
     # Each would print a failed query as one huge line of JSON.

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ from mere.errors import EngineError
 # Where the lines cross. Filtering, writing and grouping Parquet files of 6, 20 and 58 MB took 7.6, 9.3 and 14.8 CPU
 # seconds under SHORT, and 13.8, 15.9 and 18.8 under HEAVY: 0.14 and 0.10 for each further megabyte.
 HEAVY_BYTES = 128 * 1024 * 1024
+
+# From here on a new JVM, tuned for throughput, is faster than a warm one: by the same lines, less what a start costs.
+TOO_MUCH_FOR_WARM = 2 * HEAVY_BYTES
 
 LEAST_MEMORY = 512 * 1024 * 1024
 START_SECONDS = 120
@@ -57,6 +61,9 @@ class Work(Enum):
     SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
     # Throughput dominates: the optimising compiler, and a collector that uses all cores.
     HEAVY = ("-XX:+UseParallelGC",)
+    # Many small runs: the optimising compiler doubled the first one (17 CPU seconds for 8.5, ten models) and had not
+    # paid back after fifteen (3.1 a run for 2.1). Memory goes back to the system when nothing is run.
+    WARM = ("-XX:TieredStopAtLevel=1", "-XX:+UseG1GC", "-XX:G1PeriodicGCInterval=30000")
 
     @classmethod
     def of(cls, read_bytes: int) -> Work:
@@ -74,6 +81,8 @@ class Launch:
     ml: bool = False
     extra: tuple[Path, ...] = ()
     "The user's own jars and drivers of catalogs, which are in `jars` too."
+    beside: tuple[Path, ...] = ()
+    "Jars after all others: an archive of class data fits with them and without."
     options: tuple[str, ...] = ()
     archive: Path | None = None
     "An archive of class data to read."
@@ -157,11 +166,13 @@ class Jvm:
         return {
             **{key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY_")},
             # Here and not among the arguments, so that `ps` stays readable.
-            "CLASSPATH": os.pathsep.join(map(str, self.launch.jars)),
+            "CLASSPATH": os.pathsep.join(map(str, (*self.launch.jars, *self.launch.beside))),
             "SPARK_HOME": str(spark_home()),
             # No look-up of this machine's name, and nothing that listens to the network.
             "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
             "SPARK_CONNECT_MODE": "0",
+            # A Connect server runs Python functions by it.
+            "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection),
         }
 

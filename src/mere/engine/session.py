@@ -5,15 +5,18 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from mere.config import SparkSettings, default_author, find_project, is_s3, load
-from mere.engine.driver import Driver
+from mere.engine import client, connect, discovery, warm
+from mere.engine.driver import SHUFFLE_PARTITIONS, Driver, shuffle_partitions
 from mere.engine.jars import Jar, needed
-from mere.errors import EngineError
+from mere.engine.jvm import TOO_MUCH_FOR_WARM, Work
+from mere.engine.translate import is_from_spark
+from mere.errors import EngineError, SparkFailed
 from mere.lake.storage import place
 
 if TYPE_CHECKING:
@@ -35,16 +38,30 @@ class Lake(Protocol):
     def spark_catalog(self, ref: str) -> Catalog: ...
 
 
+class Engine(Protocol):
+    """What runs Spark: a JVM of this process (driver.py), or a server (connect.py)."""
+
+    def lacks(self, drivers: Sequence[Jar]) -> list[Jar]: ...
+    def configure(self, spark: SparkSession, conf: Mapping[str, str]) -> None: ...
+    def forget_catalog(self, spark: SparkSession, name: str) -> None: ...
+    def failure_of(self, exc: BaseException) -> SparkFailed | None: ...
+    def cancel(self) -> None: ...
+
+
 class Session:
     """A Spark session whose current catalog is a ref. Use it as a context manager, or call `stop`.
 
     A Spark exception that leaves the `with` block becomes a SparkFailed with one readable message.
     """
 
-    def __init__(self, driver: Driver, spark: SparkSession, lake: Lake) -> None:
+    def __init__(
+        self, driver: Engine, spark: SparkSession, lake: Lake, close: Callable[[], None], about: str = ""
+    ) -> None:
         self.spark = spark
+        self.about = about  # where it runs, for a person who might wonder
         self._driver = driver
         self._lake = lake
+        self._close = close
         self._attached: dict[str, dict[str, str]] = {}
         self._detached: set[str] = set()
         self._stopped = False
@@ -70,9 +87,8 @@ class Session:
             return catalog.name
         prefix = f"spark.sql.catalog.{catalog.name}"
         # Set at run time, never on a command line: a property can be a password.
-        for key, value in properties.items():
-            self.spark.conf.set(f"{prefix}.{key}", value)
-        self.spark.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+        conf = {f"{prefix}.{key}": value for key, value in properties.items()}
+        self._driver.configure(self.spark, {**conf, prefix: "org.apache.iceberg.spark.SparkCatalog"})
         self._attached[catalog.name] = properties
         return catalog.name
 
@@ -90,9 +106,7 @@ class Session:
         """
         if name not in self._attached:
             return
-        catalogs = self.spark._jsparkSession.sessionState().catalogManager()
-        if catalogs.isCatalogRegistered(name):
-            catalogs.catalog(name).icebergCatalog().close()
+        self._driver.forget_catalog(self.spark, name)
         del self._attached[name]
         self._detached.add(name)
 
@@ -105,7 +119,7 @@ class Session:
         with _lock:
             if not self._stopped:
                 self._stopped = True
-                _close(self._driver, self.spark)
+                self._close()
 
     def __enter__(self) -> Session:
         return self
@@ -136,19 +150,89 @@ def session(
     settings = settings or settings_of(lake)
     catalog = lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
-        driver = _running(settings, read_bytes, needed(catalog.properties))
-        spark = driver.open(settings)
+        opened = _opened(lake, settings, read_bytes, needed(catalog.properties))
         try:
-            spark.conf.set("spark.sql.iceberg.snapshot-property.mere.author", author or default_author())
-            opened = Session(driver, spark, lake)
+            signed = {"spark.sql.iceberg.snapshot-property.mere.author": author or default_author()}
+            opened._driver.configure(opened.spark, signed)
             opened.use(ref)
         except BaseException as exc:
-            failure = driver.failure_of(exc)
-            _close(driver, spark)
+            failure = opened._driver.failure_of(exc)
+            opened.stop()
             if failure is not None:
                 raise failure from exc
             raise
     return opened
+
+
+def _opened(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Session:
+    """On a server if there is one for it, else in a JVM of this process. It is either: pyspark's functions can make
+    columns for one of them at a time."""
+    about = ""
+    own = _driver is not None and _driver.alive
+    if settings.remote is not None:
+        if own:
+            raise EngineError(
+                f"This process runs a Spark of its own, so that it cannot use the one at {settings.remote}.",
+                remedy="Stop its sessions first.",
+            )
+        return _on_remote(lake, settings, settings.remote)
+    if not own:
+        found = _on_warm(lake, settings, read_bytes, drivers)
+        if isinstance(found, Session):
+            return found
+        about = found
+        if connect.is_open():
+            raise EngineError(
+                "This process has a session on a server of Spark, so that it cannot run a Spark of its own.",
+                remedy="Stop that session first.",
+            )
+    driver = _running(settings, read_bytes, drivers)
+    spark = driver.open(settings)
+    return Session(driver, spark, lake, lambda: _close(driver, spark), about)
+
+
+def _on_remote(lake: Lake, settings: SparkSettings, url: str) -> Session:
+    connection = connect.Connection.to_remote(url)
+    connection.configure_if_possible(connection.spark, {"spark.sql.session.timeZone": "UTC", **settings.conf})
+    return Session(connection, connection.spark, lake, connection.close, url)
+
+
+def _on_warm(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Session | str:
+    """A session on the lake's warm engine, or why there is none; nothing to say if none was to be expected."""
+    global _warm
+    location = getattr(lake, "location", None)
+    found: discovery.Engine | str
+    if _warm is not None and connect.is_open() and warm.running(_warm[0]) == _warm[1]:
+        location, found = _warm
+    elif not isinstance(location, str) or not warm.is_expected(location, settings):
+        return ""
+    elif read_bytes >= TOO_MUCH_FOR_WARM:
+        return f"a JVM of its own, tuned for throughput: {read_bytes / 1e6:,.0f} MB will be read"
+    else:
+        found = warm.find(location, settings, drivers)
+    if isinstance(found, str):
+        return f"a JVM of its own: {found}" if found else ""
+    connection = warm.connect(location, found)
+    _warm = location, found
+    try:
+        tuned = {SHUFFLE_PARTITIONS: str(shuffle_partitions(settings, Work.of(read_bytes)))}
+        own = {name: settings.conf[name] for name in tuned if name in settings.conf}
+        connection.configure(connection.spark, {**tuned, **own})
+    except Exception as exc:
+        connection.close()
+        if not is_from_spark(exc):
+            raise
+        return "a JVM of its own: the warm engine does not answer"
+    return Session(connection, connection.spark, lake, connection.close, f"the warm engine, process {found.pid}")
+
+
+def get_ready(lake: Lake, settings: SparkSettings) -> None:
+    """A session on the lake will be opened soon: what it needs is imported meanwhile, in another thread."""
+    location = getattr(lake, "location", None)
+    if _driver is not None:
+        return
+    if settings.remote or (isinstance(location, str) and warm.is_expected(location, settings)):
+        client.load_ahead()
 
 
 def settings_of(lake: Lake) -> SparkSettings:
@@ -165,6 +249,8 @@ def settings_of(lake: Lake) -> SparkSettings:
 # One driver a process: Spark allows no second one.
 _lock = threading.RLock()
 _driver: Driver | None = None
+# And one warm engine, with the lake that it belongs to: a session on another lake is opened there, too.
+_warm: tuple[str, discovery.Engine] | None = None
 
 
 def _running(settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Driver:
@@ -188,6 +274,7 @@ def _close(driver: Driver, spark: SparkSession) -> None:
 @atexit.register
 def _stop_at_exit() -> None:
     global _driver
+    connect.close_all()
     if _driver is not None and _driver.owner == os.getpid():
         driver, _driver = _driver, None
         driver.stop()

@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import secrets
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings
 from mere.engine import archive
+from mere.engine.connect import Connection
 from mere.engine.driver import Driver, refuse_a_foreign_context
 from mere.engine.jvm import Jvm, prepare
+from mere.engine.keeper import serve, server_conf
 from mere.engine.session import Session
 
 if TYPE_CHECKING:
@@ -89,14 +93,19 @@ def train(settings: SparkSettings | None = None) -> Path | None:
     refuse_a_foreign_context()
     launch = prepare(settings)
 
+    token = secrets.token_urlsafe(32)
+    with_server = replace(settings, conf={**settings.conf, **server_conf(token)})
+
     def rehearse(path: Path) -> None:
         jvm = Jvm(replace(launch, dump_to=path))
-        driver = Driver.on(jvm, settings)
+        driver = Driver.on(jvm, with_server)
         try:
             with tempfile.TemporaryDirectory(prefix="mere-train-") as folder:
-                opened = Session(driver, driver.open(settings), _Lake(Path(folder)))
+                opened = Session(driver, driver.open(settings), _Lake(Path(folder)), lambda: None)
                 opened.use("train")
                 _exercise(opened.spark, Path(folder))
+                with suppress(Exception):  # as above: what cannot be done is merely not in the archive
+                    _exercise_server(driver, token, _Lake(Path(folder)))
         finally:
             # The JVM writes the archive on its way out.
             driver.stop(gently=True)
@@ -110,6 +119,23 @@ def _exercise(spark: SparkSession, folder: Path) -> None:
             step()
         except Exception:  # what one Java or one version cannot do is merely not in the archive
             logging.getLogger(__name__).debug("a step of the training failed", exc_info=True)
+
+
+def _exercise_server(driver: Driver, token: str, lake: _Lake) -> None:
+    """What a warm engine uses beside that, with this process as its client."""
+    import pyarrow as pa
+    from pyspark.sql.functions import expr
+
+    address = f"127.0.0.1:{serve(driver).localPort()}"
+    connection = Connection.to_engine(address, token, str(uuid.uuid4()), lambda: driver.alive, lambda: None)
+    with Session(connection, connection.spark, lake, connection.close) as opened:
+        opened.use("train")
+        spark = opened.spark
+        spark.createDataFrame(pa.table({"id": [1], "name": ["a"]})).writeTo("a.seed").createOrReplace()
+        spark.table("a.t").writeTo("a.t").overwrite(expr("true"))
+        for statement in _STATEMENTS[2:5]:
+            spark.sql(statement).toArrow()
+        spark.sql("SELECT no_such_column FROM a.t").collect()
 
 
 def _run(spark: SparkSession, statement: str) -> None:

@@ -15,6 +15,7 @@ MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSett
 _GUARD = re.compile(r"SQL\w*Exception[^\n]*\bmere: ([^\n]+)")
 _GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge table)[^\n]*GC is disabled")
 _NO_CATALOG = re.compile(r"\[CATALOG_NOT_FOUND\] The catalog `([^`]+)` not found")
+_NULL = re.compile(r"\[NOT_NULL_ASSERT_VIOLATION\][^\n]*\n\s*([^\n]+)")
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
 _S3_REFUSES = re.compile(r"S3Exception: ([^\n]*?) \(Service: S3, Status Code: 40[13]")
 _NO_BUCKET = re.compile(r"NoSuchBucketException")
@@ -22,6 +23,11 @@ _S3_FAILS = re.compile(
     r"(?:SdkClientException|S3Exception): ([^\n]*?)(?: \(Service: S3[^\n]*| \(SDK Attempt[^\n]*|\n|$)"
 )
 _LEFT_OUT = "'JavaPackage' object is not callable"
+_NO_CLASS = re.compile(r"Cannot find catalog plugin class[^\n]*?: ([\w.$]+)|ClassNotFoundException: ([\w.$]+)")
+_CONNECT = "pyspark.errors.exceptions.connect"
+_RPC_DETAILS = re.compile(r'details = "(.*)"')
+_SESSION_GONE = ("NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION_", "INVALID_HANDLE.OPERATION_ABANDONED")
+_REASON = re.compile(r"^\((?:\w+\.)+([\w$]+)\) ")
 
 # Java's way to print an exception and what caused it: a class, perhaps a message, then indented frames.
 _THROWABLE = re.compile(
@@ -75,19 +81,38 @@ def explain(exc: BaseException) -> SparkFailed:
         )
     if failure := _of_s3(everything):
         return failure
+    if _is_lost(exc, text):
+        return _lost(exc)
     if _OUT_OF_MEMORY.search(everything):
         return SparkFailed(f"Spark ran out of memory: {_first_line(text)}", remedy=MORE_MEMORY)
+    if null := _NULL.search(everything):
+        return SparkFailed(
+            f"A row has no {null[1].strip()}, which is never null in the table.",
+            remedy=f"Leave such rows out (WHERE {null[1].strip()} IS NOT NULL), or let it be null.",
+        )
     if _LEFT_OUT in text:
         return SparkFailed(
             "A Java class was called that this session was started without: Spark's machine learning, most likely.",
             remedy="Set `ml: true` under `spark:` in mere.yaml, or import pyspark.ml before the session is opened.",
         )
-    if _is_lost(exc, text):
+    if missing := _NO_CLASS.search(everything):
         return SparkFailed(
-            "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.",
-            remedy="Open a new session.",
+            f"This Spark has no {missing[1] or missing[2]} on its class path.",
+            remedy="Whoever started it has to put the jar there: see the page on the engine in the docs.",
         )
     return SparkFailed(_python_failure(text) or _message(text, trace) + _place(text))
+
+
+def _lost(exc: BaseException) -> SparkFailed:
+    if _is_of_connect(exc):
+        return SparkFailed(
+            "The server that ran Spark does not answer any more: it was stopped or killed.",
+            remedy="Try again. Without a warm engine, mere starts a Spark of its own: mere engine status",
+        )
+    return SparkFailed(
+        "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.",
+        remedy="Open a new session.",
+    )
 
 
 def _of_s3(everything: str) -> SparkFailed | None:
@@ -102,7 +127,7 @@ def _of_s3(everything: str) -> SparkFailed | None:
 
 def keep_text(exc: BaseException) -> None:
     """Let the exception still be printed when the JVM, which it would ask for its text, is gone."""
-    if not isinstance(exc, OSError | TypeError):
+    if not isinstance(exc, OSError | TypeError) and not _is_of_connect(exc):
         text, _ = _texts(exc)
         name, module = type(exc).__name__, type(exc).__module__
         exc.__class__ = type(name, (type(exc),), {"__str__": lambda _: text, "__module__": module})
@@ -113,6 +138,8 @@ def _texts(exc: BaseException) -> tuple[str, str]:
     described = getattr(exc, "_desc", None)
     if described:
         return str(described), str(getattr(exc, "_stackTrace", ""))
+    if _is_of_connect(exc):
+        return _texts_of_connect(exc)
     from py4j.protocol import Py4JError
 
     try:
@@ -122,6 +149,18 @@ def _texts(exc: BaseException) -> tuple[str, str]:
         text = type(exc).__name__
     head, _, frames = text.partition("\n\tat ")
     return re.sub(r"^An error occurred while calling \S+\n", "", head), frames
+
+
+def _is_of_connect(exc: BaseException) -> bool:
+    return any(each.__module__ == _CONNECT for each in type(exc).__mro__)
+
+
+def _texts_of_connect(exc: BaseException) -> tuple[str, str]:
+    """A server sends the causes along, and gRPC a text of its own if it has not reached one."""
+    text = str(exc)
+    if details := _RPC_DETAILS.search(text):
+        text = details[1]
+    return _REASON.sub(r"\1: ", text), str(getattr(exc, "_stacktrace", None) or "")
 
 
 def _message(text: str, trace: str) -> str:
@@ -173,6 +212,9 @@ def _sentence(text: str) -> str:
 
 
 def _is_lost(exc: BaseException, text: str) -> bool:
+    if _is_of_connect(exc):
+        status = getattr(getattr(exc, "_grpc_status_code", None), "name", "")
+        return status == "UNAVAILABLE" or str(getattr(exc, "_errorClass", "")).startswith(_SESSION_GONE)
     from py4j.protocol import Py4JNetworkError
 
     return isinstance(exc, OSError | Py4JNetworkError) or "Answer from Java side is empty" in text

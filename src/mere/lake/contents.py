@@ -72,7 +72,7 @@ def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | 
     """None: the snapshot is gone, too much would have to be read, or it cannot be."""
     import duckdb
 
-    old = _at(timeline.metadata, since)
+    old = at_snapshot(timeline.metadata, since)
     if old is None:
         return None
     with tempfile.TemporaryDirectory(prefix="mere-contents-") as folder:
@@ -85,7 +85,7 @@ def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | 
             return None
 
 
-def _at(metadata: Metadata, snapshot: int | None) -> Metadata | None:
+def at_snapshot(metadata: Metadata, snapshot: int | None) -> Metadata | None:
     """The table as it was, with the columns that it has now."""
     raw = next((each for each in metadata.raw.get("snapshots", ()) if each["snapshot-id"] == snapshot), None)
     if raw is None:

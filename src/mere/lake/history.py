@@ -100,14 +100,19 @@ def drop(
 def rename(
     store: Store, reader: MetadataReader, target: str, table: TableName, to: TableName, author: str, message: str
 ) -> Commit:
-    """The same table under another name: rows, history and state stay with it."""
+    """The same table under another name: rows, history and state stay with it, and its quarantine goes with it."""
 
     def changes() -> list[Change]:
         entries = store.heads([target])[target].entries
-        if Key.of(to) in entries:
-            raise UsageError(f"There is already a {to} on {target}. Nothing was renamed.")
-        entry = known(target, table, entries, "renamed")
-        return [Change(Key.of(table), entry, None), Change(Key.of(to), None, entry)]
+        known(target, table, entries, "renamed")
+        found = []
+        for old, new in ((table, to), (table.quarantine, to.quarantine)):
+            if (entry := entries.get(Key.of(old))) is None:
+                continue
+            if Key.of(new) in entries:
+                raise UsageError(f"There is already a {new} on {target}. Nothing was renamed.")
+            found += [Change(Key.of(old), entry, None), Change(Key.of(new), None, entry)]
+        return found
 
     made = commit_found(store, reader, target, CommitKind.WRITE, changes, author, message)
     assert made is not None

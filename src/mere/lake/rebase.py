@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mere.errors import LakeError, RefNotFound, UsageError
 from mere.lake import faults
-from mere.lake.commits import Change, Commit, CommitKind, Entry, Key
+from mere.lake.commits import Change, Commit, CommitKind, Entry, Key, Space
 from mere.lake.describe import counted
 from mere.lake.metadata import MetadataReader
 from mere.lake.port import Edit, Moved, Store
@@ -40,6 +40,7 @@ def rebase(store: Store, reader: MetadataReader, branch: str, author: str) -> Re
         parting = store.divergence(ref, parent)
         todo, clashes = merge(parting)
         clashes |= _torn(parting.source, clashes) & {change.key for change in todo}
+        clashes |= _halves(clashes) & {change.key for change in todo}
         kept = tuple(counted(change, reader) for change in todo if change.key not in clashes)
         dropped = tuple(conflict(key, parting, reader) for key in sorted(clashes))
         before, base = store.commit_by_seq(ref.head), store.commit_by_seq(parent.head)
@@ -86,6 +87,13 @@ def _torn(commits: Sequence[Commit], clashes: set[Key]) -> set[Key]:
             group = set().union(*(names.get(key, {key}) for key in gone[entry] | made[entry]))
             names |= dict.fromkeys(group, group)
     return {key for clash in clashes for key in names.get(clash, ())}
+
+
+def _halves(clashes: set[Key]) -> set[Key]:
+    """The other table of each pair: a table without its quarantine, of another build, would lose or double rows."""
+    tables = [key.table for key in clashes if key.space is Space.RELATION]
+    others = (other for table in tables for other in (table.quarantine, table.quarantined) if other)
+    return {Key.of(other) for other in others}
 
 
 def _by_entry(commit: Commit, made: bool) -> dict[Entry, set[Key]]:

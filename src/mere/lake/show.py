@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mere.lake.tableset import TableSet
 
 STATE = "mere.state"  # the property in which a model keeps what it was built from
+LINEAGE = "mere.lineage"  # and what the columns of a PySpark model are made of
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _table(table: str, metadata: Metadata) -> Description:
         key=identifier(schema),
         partitioning=partitioning(metadata),
         sort_order=sort_order(metadata),
-        properties=dict(sorted((name, value) for name, value in metadata.properties.items() if name != STATE)),
+        properties=_settings(metadata),
         state=metadata.properties.get(STATE),
         rows=metadata.rows,
         rows_are_exact=current is None or current.count("total-equality-deletes") == 0,
@@ -122,11 +123,16 @@ def _view(view: str, metadata: Metadata) -> Description:
         key=(),
         partitioning=(),
         sort_order=(),
-        properties=dict(sorted((name, value) for name, value in metadata.properties.items() if name != STATE)),
+        properties=_settings(metadata),
         state=metadata.properties.get(STATE),
         sql=sql,
         dialect=dialect,
     )
+
+
+def _settings(metadata: Metadata) -> dict[str, str]:
+    """Properties, without what mere itself keeps there."""
+    return {name: value for name, value in sorted(metadata.properties.items()) if name not in (STATE, LINEAGE)}
 
 
 def _line(snapshot: Snapshot, metadata: Metadata) -> SnapshotLine:
@@ -183,12 +189,20 @@ def identifier(schema: Json) -> tuple[str, ...]:
 
 
 def partitioning(metadata: Metadata) -> tuple[str, ...]:
-    specs: list[Json] = metadata.raw.get("partition-specs", [])
-    current = metadata.raw.get("default-spec-id", 0)
-    spec = next((each for each in specs if each.get("spec-id", 0) == current), None)
+    return partitionings(metadata).get(metadata.raw.get("default-spec-id", 0), ())
+
+
+def partitionings(metadata: Metadata) -> dict[int, tuple[str, ...]]:
+    """Of all files, those of before a change too: by the id of the spec."""
+    oldest = {"spec-id": 0, "fields": metadata.raw.get("partition-spec", [])}
+    specs: list[Json] = metadata.raw.get("partition-specs") or [oldest]
     names = _names(metadata)
-    found = spec.get("fields", []) if spec else metadata.raw.get("partition-spec", [])
-    return tuple(_transform(each, names) for each in found if each.get("transform") != "void")
+    return {
+        spec.get("spec-id", 0): tuple(
+            _transform(each, names) for each in spec.get("fields", []) if each.get("transform") != "void"
+        )
+        for spec in specs
+    }
 
 
 def sort_order(metadata: Metadata) -> tuple[str, ...]:

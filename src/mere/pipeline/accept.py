@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.pipeline.facts import LakeFacts
+from mere.pipeline.layout import layout_of
 from mere.pipeline.plan import points_of
-from mere.pipeline.state import PROPERTY, State, shape_of
+from mere.pipeline.state import PROPERTY, Points, State, shape_of
 from mere.project.graph import Graph
 from mere.project.model import Kind, Model
 from mere.windows import NEVER
@@ -34,16 +36,29 @@ def accepted(model: Model, facts: LakeFacts) -> State:
     built = standing.state.built if standing.state else NEVER
     if model.time:
         built = built | facts.extent(model.name, model.time.column).widened(model.time.grain)
+    inputs, observed = points_of(model, facts), None
+    if model.kind is Kind.SCD2:
+        inputs, observed = _observed(model, standing.state, facts)
     return State(
         code=model.code,
         shape=shape_of(model),
-        inputs=points_of(model, facts),
+        inputs=inputs,
         snapshot=metadata.current_id,
         run=standing.state.run if standing.state else "accepted",
         built=built,
         start=model.time.start if model.time else None,
         now=model.now.floor(facts.now) if model.now else None,
+        observed=observed,
+        layout=layout_of(model),
     )
+
+
+def _observed(model: Model, state: State | None, facts: LakeFacts) -> tuple[Points, datetime | None]:
+    """Of a history: somebody may have mended its rows, but nobody has observed the inputs meanwhile."""
+    if state is not None:
+        return state.inputs, state.observed
+    looks = facts.observations([each.table for each in model.inputs], {}, None)
+    return points_of(model, facts), looks[-1].at if looks else None
 
 
 def accept(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeFacts, on: str) -> None:

@@ -14,6 +14,7 @@ from mere.audits.audit import Audit
 from mere.audits.builtin import Scope
 from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import Finding, evaluate
+from mere.audits.quarantine import Counts, judged
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import MereError, RunFailed
 from mere.lake import changes, faults
@@ -21,14 +22,19 @@ from mere.lake.commits import Stats
 from mere.lake.guards import SAMPLE
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata, growth
+from mere.lake.show import LINEAGE
 from mere.lake.timeline import Timeline
-from mere.pipeline import materialize, tables
+from mere.pipeline import changed, materialize, tables, unfinished
 from mere.pipeline.facts import LakeFacts, facts
 from mere.pipeline.materialize import WRITTEN, Workshop
+from mere.pipeline.merge import build as merge
 from mere.pipeline.outcome import built, under_way
 from mere.pipeline.plan import done_before, plan_model, points_of, reads_samples
-from mere.pipeline.state import PROPERTY, State
+from mere.pipeline.quarantine.sieve import Sieve
+from mere.pipeline.scd2 import build as scd2
+from mere.pipeline.state import PROPERTY, Points, State
 from mere.pipeline.steps import Action, Step, Wish
+from mere.pipeline.traced import is_traced, traced
 from mere.project.model import Kind, Model, Python, Sql
 from mere.windows import NEVER, Spans, stamp
 
@@ -48,6 +54,7 @@ class Built:
     size: int = 0  # of the files that were added
     findings: tuple[Finding, ...] = ()
     scoped: bool = False  # whether the audits looked at the new windows only
+    quarantine: Counts | None = None  # of a model that has one
 
 
 class AuditFailed(RunFailed):
@@ -78,16 +85,24 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
     site.go_on()
     before = facts(site.lake, site.branch, site.shop.now)
     step = plan_model(model, before, site.wish, {})
+    if model.kind is Kind.SCD2 and step.action is Action.KEYS and _is_of(site.run, model, before):
+        # Its input has gone on within this run, of which only the end is to be observed.
+        unfinished.start_over(site.lake, site.branch, site.target, model.name)
+        before = facts(site.lake, site.branch, site.shop.now)
+        step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
         raise RunFailed(f"{model}: {step.reasons[0]}", remedy=step.remedy)
     if not step.builds:
         return Built(step)
     site.started(step)
     work = _Work(site, step, before)
-    with _explained(model):
-        if step.action is not Action.AUDIT:
+    with explained(model):
+        if step.action is Action.ALTER:
+            work.alter()
+        elif step.action is not Action.AUDIT:
             work.write()
-        findings = work.audit([audit for audit in model.audits if audit not in later])
+        asked = [] if step.action is Action.ALTER else [audit for audit in model.audits if audit not in later]
+        findings = work.audit(asked)
         made = replace(work.outcome(), findings=tuple(findings), scoped=work.scoped)
     made = replace(made, seconds=time.monotonic() - begun)
     _refuse_bad(made)
@@ -97,11 +112,17 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
     return made
 
 
+def _is_of(run: str, model: Model, before: LakeFacts) -> bool:
+    """Whether the run has written what stands there."""
+    standing = before.standing(model.name)
+    return standing is not None and standing.state is not None and standing.state.run == run
+
+
 def audit_across(model: Model, audits: Sequence[Audit], site: Site) -> Built:
     """Of a table that stays as it is, all of it: the tables with which these audits compare it may have changed."""
     site.go_on()
     begun = time.monotonic()
-    with _explained(model):
+    with explained(model):
         findings = evaluate(model.name, audits, on_spark(site.shop.session), now=site.shop.now)
     made = Built(Step(model, Action.SKIP, ("compared with other tables",)), findings=tuple(findings))
     made = replace(made, seconds=time.monotonic() - begun)
@@ -120,25 +141,52 @@ class _Work:
         self.step = step
         self.model = step.model
         self.points = points_of(step.model, before)
+        self.tables = before.tables
+        by_key = [each for each in step.model.inputs if each.key] if step.action is Action.KEYS else []
+        self.keys = {each.table: before.keyed(each.table, dict(each.key)) or {} for each in by_key}
+        names = [each.table for each in step.model.inputs if each.table in before.tables]
+        self.read = {name: before.tables.metadata(name) for name in names if not before.tables.is_view(name)}
         standing = before.standing(step.model.name)
         self.state = None if step.afresh or standing is None else standing.state
         self.done = done_before(step.model, self.state, before) if self.state else NEVER
         self.sample = site.wish.partial or reads_samples(step.model, before)
-        self.old = before.tables.metadata(step.model.name) if standing and not standing.view else None
+        known = standing is not None and (not standing.view or step.model.kind is Kind.VIEW)
+        self.old = before.tables.metadata(step.model.name) if known else None
         if standing and standing.view != (step.model.kind is Kind.VIEW):
             site.lake.drop(str(step.model), on=site.branch)
+        self.sieve = Sieve(step, site.lake, site.branch, site.run, site.shop)
+        if self.state and self.state.sifted and self.done and not self.done & step.spans:
+            self.sieve.counts = self.state.sifted  # of the batches before the build was interrupted
 
     def write(self) -> None:
         since = self.state.inputs if self.state else {}
         written = NEVER
-        for written in materialize.build(self.step, since, self.points, self.old, self.site.shop):
+        for written in self._writing(since):
             self.site.go_on()
             if self.step.spans - written:
                 self._sign(self._halfway(written))
                 faults.point("run.batch")
+        if self.model.kind is Kind.APPEND and self.model.name in self.site.wish.retry:
+            self.sieve.take_back()
         faults.point("run.written")
         if self.model.time:
             self._verify(self.model.time.column, written)
+
+    def alter(self) -> None:
+        assert self.old
+        tables.alter(self.model, self.site.shop.spark, self.old)
+
+    def _writing(self, since: Points) -> Iterator[Spans]:
+        site = self.site
+        inputs = changed.Inputs(since, self.points, self.tables)
+        if self.step.action in (Action.KEYS, Action.ROWS):
+            site = replace(site, shop=materialize.with_changes(self.model, inputs, site.shop))
+        if self.model.kind is Kind.MERGE:
+            again = self.sieve.keys() if self.model.name in site.wish.retry else None
+            return merge.build(self.step, inputs, self.keys, self.old, site.shop, self.sieve, again)
+        if self.model.kind is not Kind.SCD2:
+            return materialize.build(self.step, since, self.points, self.old, site.shop, self.sieve)
+        return scd2.build(scd2.Subject(self.step, self.read, site.lake.storage, site.shop), self.old)
 
     def _verify(self, column: str, written: Spans) -> None:
         """From the bounds of the files of the model's own rows, for a delete may have written others again: every row
@@ -169,7 +217,8 @@ class _Work:
             each.count("added-files-size")
             for each in new.since(self.old.current_id if self.old else None) or new.snapshots[-1:]
         )
-        return Built(self.step, stats=growth(self.old, new), size=size)
+        put_aside = self.sieve.counts if self.model.quarantines else None
+        return Built(self.step, stats=growth(self.old, new), size=size, quarantine=put_aside)
 
     @property
     def scoped(self) -> bool:
@@ -193,14 +242,18 @@ class _Work:
             count=metadata.rows if metadata else None,
             before=self._rows_on_target(),
         )
-        found: dict[int, Finding] = {}
+        found = {id(each): self._judged(each) for each in audits if each.quarantine}
         if metadata and metadata.size < _LOCAL:
-            quick = [each for each in audits if each.portable]
+            quick = [each for each in audits if each.portable and not each.quarantine]
             asked = ask(quick, on_duckdb(self.site.lake, self.site.branch)) if quick else []
-            found = {id(each.audit): each for each in asked if not each.broken}
+            found |= {id(each.audit): each for each in asked if not each.broken}
         rest = [each for each in audits if id(each) not in found]
         found |= {id(each.audit): each for each in ask(rest, on_spark(shop.session))}
         return [found[id(each)] for each in audits]
+
+    def _judged(self, audit: Audit) -> Finding:
+        """By what was put aside: the table itself has none of these rows."""
+        return judged(self.model.name, audit, self.sieve.counts, self.site.run, on_spark(self.site.shop.session))
 
     def _rows_on_target(self) -> int | None:
         """The branch may hold a part of what an interrupted build has written."""
@@ -212,23 +265,33 @@ class _Work:
         self._sign(built(self.step, self.state, self.points, self.site.run, self.site.shop.now))
 
     def _halfway(self, written: Spans) -> State:
-        return under_way(self.step, self.state, self.points, self.site.run, self.done | written)
+        state = under_way(self.step, self.state, self.points, self.site.run, self.done | written)
+        return replace(state, sifted=self.sieve.counts) if self.model.quarantines else state
 
     def _sign(self, state: State) -> None:
         """The state goes into the table as it stands, with nothing in between: nobody else writes to this branch."""
         metadata = self._metadata()
-        state = replace(state, snapshot=metadata.current_id, sample=self.sample)
-        properties = {PROPERTY: state.to_json()}
+        form = unfinished.form_of(metadata)
+        state = replace(state, snapshot=metadata.current_id, sample=self.sample, form=form)
+        properties = {PROPERTY: state.to_json(), **self._lineage(metadata)}
         if state.sample or SAMPLE in metadata.properties:
             properties[SAMPLE] = str(state.sample).lower()
-        self.site.lake.set_properties({self.model.name: properties}, on=self.site.branch)
+        quarantine = self.sieve.signature(self.sample)
+        self.site.lake.set_properties({self.model.name: properties, **quarantine}, on=self.site.branch)
+
+    def _lineage(self, metadata: Metadata) -> dict[str, str]:
+        """Once for a function, as long as it stays what it is: to ask for a plan takes its time."""
+        result = self.site.shop.results.get(self.model.name)
+        if result is None or is_traced(self.model, metadata.properties.get(LINEAGE)):
+            return {}
+        return {LINEAGE: traced(self.model, result, self.site.shop.spark)}
 
     def _metadata(self) -> Metadata:
         return self.site.lake.at(self.site.branch).metadata(self.model.name)
 
 
 @contextmanager
-def _explained(model: Model) -> Iterator[None]:
+def explained(model: Model) -> Iterator[None]:
     """Whatever goes wrong in here is told with the model's file and, if it can be known, the line."""
     try:
         yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -12,6 +12,8 @@ from mere.errors import LakeError
 from mere.lake.lake import Lake
 from mere.lake.tableset import TableSet
 from mere.names import TableName
+from mere.pipeline.scd2.observations import Observation, glance, walk
+from mere.pipeline.schema import Column, of_table
 from mere.pipeline.state import PROPERTY, Point, Points, State, digest
 from mere.pipeline.steps import Delta, Load, Standing
 from mere.pipeline.unfinished import is_untouched
@@ -113,6 +115,38 @@ class LakeFacts:
         )
         changed = [name for id_, (name, kind) in before.items() if now.get(id_) != (name, kind)]
         return f"column {', '.join(changed)} changed" if changed else None
+
+    def still_has(self, table: str, point: Point) -> bool:
+        # A view has no snapshots, nor had a table into which nobody had written.
+        return point.snapshot is None or self.tables.metadata(table).snapshot(point.snapshot) is not None
+
+    def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
+        if table not in self.tables or not self.tables.is_view(table):
+            return {str(table): key}
+        from mere.lake.show import view_sql
+        from mere.project.keys import keys_of_view  # and sqlglot
+
+        found: dict[str, Mapping[str, str]] = {}
+        for each, behind in keys_of_view(view_sql(self.tables.metadata(table))[0] or "", key).items():
+            leaves = self.keyed(each, behind) if behind.keys() == key.keys() else None
+            if leaves is None or any(found.get(name, of) != of for name, of in leaves.items()):
+                return None
+            found |= leaves
+        return found
+
+    def columns(self, table: TableName) -> Sequence[Column]:
+        from mere.lake.show import schema_of
+
+        return of_table(schema_of(self.tables.metadata(table))) if table in self.tables else ()
+
+    def observations(
+        self, tables: Sequence[TableName], since: Points, last: datetime | None
+    ) -> tuple[Observation, ...]:
+        names = [TableName.parse(name) for each in tables for name in self.points(each)]
+        if len(names) == 1:
+            return walk(self.tables.metadata(names[0]), since.get(str(names[0])), last)
+        read = [self.tables.metadata(name) for name in names if not self.tables.is_view(name)]
+        return (glance(read, last),) if read else ()
 
     def extent(self, table: TableName, column: str) -> Spans:
         if self.tables.is_view(table):

@@ -6,8 +6,9 @@ Both are told in the words of the table's metadata (`day(at)`, `city desc nulls 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mere.lake import show
 from mere.lake.metadata import Metadata
@@ -16,7 +17,9 @@ from mere.windows import Grain
 
 _TRANSFORMS = {Grain.HOUR: "hour", Grain.DAY: "day", Grain.WEEK: "day", Grain.MONTH: "month", Grain.YEAR: "year"}
 
-_PART = re.compile(r"(?:(?P<transform>\w+)\(\s*(?:(?P<number>\d+)\s*,\s*)?)?(?P<column>\w+)\s*\)?")
+_PART = re.compile(
+    r"(?:(?P<transform>\w+)(?:\[(?P<width>\d+)\])?\(\s*(?:(?P<number>\d+)\s*,\s*)?)?(?P<column>[^()\s]+)\s*\)?"
+)
 _ORDER = re.compile(
     r"(?P<by>.+?)(?:\s+(?P<direction>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE | re.DOTALL
 )
@@ -33,16 +36,51 @@ class Part:
 
     @classmethod
     def parse(cls, text: str) -> Part:
+        """As a model writes it, `bucket(4, id)`, or as the metadata does, `bucket[4](id)`."""
         found = _PART.fullmatch(text.strip().replace("`", ""))
         if not found:
             return cls(text.strip())
         transform = (found["transform"] or "").lower()
-        return cls(found["column"], transform.removesuffix("s"), found["number"] or "")
+        return cls(found["column"], transform.removesuffix("s"), found["number"] or found["width"] or "")
 
     def __str__(self) -> str:
         if not self.transform:
             return self.column
         return f"{self.transform}{f'[{self.number}]' if self.number else ''}({self.column})"
+
+    @property
+    def words(self) -> str:
+        """As a model writes it."""
+        inside = f"{self.number}, {self.column}" if self.number else self.column
+        return (f"{self.transform}({inside})" if self.transform else inside).casefold()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """As a model declares it."""
+
+    parts: tuple[str, ...]
+    order: tuple[str, ...]
+
+    def to_json(self) -> list[list[str]]:
+        return [list(self.parts), list(self.order)]
+
+    @classmethod
+    def from_json(cls, raw: Sequence[Iterable[str]]) -> Layout:
+        return cls(*map(tuple, raw))
+
+    def since(self, before: Layout) -> list[str]:
+        """What is otherwise than it was, in words."""
+        changed = []
+        if self.parts != before.parts:
+            changed.append(f"partitioned by {', '.join(self.parts)}" if self.parts else "not partitioned")
+        if self.order != before.order:
+            changed.append(f"sorted by {', '.join(self.order)}" if self.order else "not sorted")
+        return changed
+
+
+def layout_of(model: Model) -> Layout:
+    return Layout(tuple(part.words for part in partitions(model)), tuple(_folded(_orders(model))))
 
 
 def partitions(model: Model) -> list[Part]:
@@ -53,13 +91,12 @@ def partitions(model: Model) -> list[Part]:
     return parts
 
 
-def is_partitioned_as(model: Model, table: Metadata) -> bool:
-    return _folded(map(str, partitions(model))) == _folded(show.partitioning(table))
-
-
 def is_ordered_as(model: Model, table: Metadata) -> bool:
-    declared = [_order(text) for text in _BETWEEN_PARTS.split(", ".join(model.sort_by)) if text.strip()]
-    return _folded(declared) == _folded(show.sort_order(table))
+    return _folded(_orders(model)) == _folded(show.sort_order(table))
+
+
+def _orders(model: Model) -> list[str]:
+    return [_order(text) for text in _BETWEEN_PARTS.split(", ".join(model.sort_by)) if text.strip()]
 
 
 def _order(text: str) -> str:
@@ -70,16 +107,13 @@ def _order(text: str) -> str:
     return f"{Part.parse(found['by'])} {direction} nulls {nulls}"
 
 
-def cut_at_windows(model: Model, table: Metadata | None) -> bool:
-    """Whether no file can hold rows of two windows: then a window is overwritten by exchanging whole files.
-
-    Without a table, for one that is partitioned as declared.
-    """
+def are_cut_at_windows(model: Model, parts: Iterable[Any]) -> bool:
+    """Whether no file of such a partitioning can hold rows of two windows: then a window is overwritten by exchanging
+    whole files."""
     assert model.time
-    grains, column = list(_TRANSFORMS), model.time.column
+    grains, column = list(_TRANSFORMS), model.time.column.casefold()
     fine = (_TRANSFORMS[grain] for grain in grains[: grains.index(model.time.grain) + 1])
-    parts = show.partitioning(table) if table else map(str, partitions(model))
-    return not {column.casefold(), *(f"{each}({column.casefold()})" for each in fine)}.isdisjoint(_folded(parts))
+    return not {column, *(f"{each}({column})" for each in fine)}.isdisjoint(_folded(map(str, parts)))
 
 
 def _folded(words: Iterable[str]) -> list[str]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mere.errors import RunFailed
+from mere.lake import show
 from mere.lake.metadata import Metadata
 from mere.names import TableName
-from mere.pipeline.layout import cut_at_windows
+from mere.pipeline.changed import CHANGE, INSERT, Inputs, changed_rows, with_updates
+from mere.pipeline.layout import are_cut_at_windows, partitions
 from mere.pipeline.state import Point
 from mere.pipeline.steps import Action, Step
-from mere.pipeline.tables import comment, field_of, fit, name_of, prepare, quoted
-from mere.project.model import Csv, Input, Kind, Model, Python, Sql
+from mere.pipeline.tables import check_columns, comment, field_of, fit, name_of, prepare, quoted
+from mere.project.model import Csv, Input, Kind, Model, Python, Sql, Time
 from mere.windows import NEVER, Span, Spans, instant
 
 if TYPE_CHECKING:
@@ -43,10 +46,23 @@ class Workshop:
     function: Callable[[Model], Callable[..., DataFrame]]  # of a Python model
     now: datetime
     sampled: Mapping[TableName, float]  # inputs of which only a share is read
+    given: Mapping[TableName, DataFrame] = field(default_factory=dict)  # rows that stand for a table: those of a test
+    results: dict[TableName, DataFrame] = field(default_factory=dict)  # what Python models returned, for their lineage
 
     @property
     def spark(self) -> SparkSession:
         return self.session.spark
+
+
+class Sift(Protocol):
+    """Puts bad rows aside: what is given for the length of a block are the others. See `quarantine`.
+
+    `span`: the windows that are built; `keys`: those of which all rows are built, not only new ones.
+    """
+
+    def __call__(
+        self, frame: DataFrame, span: Span | None = None, keys: DataFrame | None = None
+    ) -> AbstractContextManager[DataFrame]: ...
 
 
 def make_namespaces(names: Iterable[TableName], shop: Workshop) -> None:
@@ -56,7 +72,7 @@ def make_namespaces(names: Iterable[TableName], shop: Workshop) -> None:
 
 
 def build(
-    step: Step, since: Mapping[str, Point], to: Mapping[str, Point], table: Metadata | None, shop: Workshop
+    step: Step, since: Mapping[str, Point], to: Mapping[str, Point], table: Metadata | None, shop: Workshop, sift: Sift
 ) -> Iterator[Spans]:
     """Write what the step asks for; after each batch, the windows written so far.
 
@@ -64,32 +80,42 @@ def build(
     """
     model = step.model
     if model.kind is Kind.VIEW:
-        _make_view(model, shop)
+        _make_view(step, table, shop)
         yield NEVER
     elif model.time:
-        yield from _build_windows(step, table, shop)
+        yield from _build_windows(step, table, shop, sift)
     elif step.action is Action.ROWS:
-        frame = query(model, None, shop, (since, to))
-        _writer(step, prepare(model, frame, shop.spark, table, whole=False)).append()
+        if _has_new_rows(model, since, to):
+            frame = query(model, None, shop, (since, to))
+            with sift(prepare(model, frame, shop.spark, table, whole=False, breaking=step.breaking)) as good:
+                writer(step, good).append()
         yield NEVER
     else:
-        frame = prepare(model, query(model, None, shop), shop.spark, table, whole=True)
-        _writer(step, frame).overwrite(_expression("true"))
+        frame = query(model, None, shop)
+        with sift(prepare(model, frame, shop.spark, table, whole=True, breaking=step.breaking)) as good:
+            replace_all(step, good)
         yield NEVER
 
 
-def _build_windows(step: Step, table: Metadata | None, shop: Workshop) -> Iterator[Spans]:
+def _has_new_rows(model: Model, since: Mapping[str, Point], to: Mapping[str, Point]) -> bool:
+    """Iceberg does not read from a snapshot to itself."""
+    (table,) = (str(each.table) for each in model.inputs if each.new_rows or each.changes)
+    return since[table].snapshot != to[table].snapshot
+
+
+def _build_windows(step: Step, table: Metadata | None, shop: Workshop, sift: Sift) -> Iterator[Spans]:
     model, done = step.model, NEVER
     for number, batch in enumerate(_batches(step)):
-        frame = query(model, batch, shop)
+        frame = within_its_windows(model.time, query(model, batch, shop), batch)
         if number == 0:
-            frame = prepare(model, frame, shop.spark, table, whole=step.afresh)
+            frame = prepare(model, frame, shop.spark, table, whole=step.afresh, breaking=step.breaking)
         else:
             frame = fit(model, frame, shop.spark)
-        if number == 0 and step.afresh:
-            _writer(step, frame).overwrite(_expression("true"))
-        else:
-            _exchange(step, frame, batch, None if step.afresh else table, shop)
+        with sift(frame, batch) as good:
+            if number == 0 and step.afresh:
+                replace_all(step, good)
+            else:
+                _exchange(step, good, batch, None if step.afresh else table, shop)
         done = done | Spans((batch,))
         yield done
 
@@ -135,16 +161,18 @@ def _sql(model: Model, body: Sql, span: Span | None, shop: Workshop, rows: Rows 
 
 
 def _is_narrowed(each: Input, shop: Workshop, rows: Rows | None) -> bool:
-    return each.table in shop.sampled or (each.new_rows and rows is not None)
+    return each.table in shop.given or each.table in shop.sampled or (each.new_rows and rows is not None)
 
 
 def _temporary_view(each: Input, shop: Workshop, rows: Rows | None) -> str:
     name = f"mere_input_{next(_numbers)}"
-    _input(each, shop, rows).createOrReplaceTempView(name)
+    input_frame(each, shop, rows).createOrReplaceTempView(name)
     return name
 
 
-def _input(each: Input, shop: Workshop, rows: Rows | None) -> DataFrame:
+def input_frame(each: Input, shop: Workshop, rows: Rows | None = None) -> DataFrame:
+    if each.table in shop.given:
+        return _all_new(shop.given[each.table]) if each.changes else shop.given[each.table]
     reader = shop.spark.read
     if each.new_rows and rows is not None:
         since, to = (points[str(each.table)].snapshot for points in rows)
@@ -152,8 +180,24 @@ def _input(each: Input, shop: Workshop, rows: Rows | None) -> DataFrame:
         if since is not None:
             reader = reader.option("start-snapshot-id", str(since)).option("end-snapshot-id", str(to))
     frame = reader.table(name_of(each.table))
+    frame = _all_new(frame) if each.changes else frame
     share = shop.sampled.get(each.table)
     return frame if share is None else frame.sample(fraction=share, seed=1)
+
+
+def with_changes(model: Model, inputs: Inputs, shop: Workshop) -> Workshop:
+    """Where a model takes changes, those since it was last built are given to it."""
+    given = {
+        each.table: with_updates(changed_rows(inputs.between(each.table), shop.spark), each.updates_by)
+        for each in model.inputs
+        if each.changes
+    }
+    return replace(shop, given={**shop.given, **given}) if given else shop
+
+
+def _all_new(frame: DataFrame) -> DataFrame:
+    """For a model that is given changes: what it has not seen, unless it is said to be something else."""
+    return frame if field_of(frame.schema, CHANGE) else frame.selectExpr("*", f"'{INSERT}' AS {CHANGE}")
 
 
 def _arguments(model: Model, span: Span | None, shop: Workshop) -> dict[str, Any]:
@@ -163,8 +207,7 @@ def _arguments(model: Model, span: Span | None, shop: Workshop) -> dict[str, Any
         arguments["now"] = _expression(literal(model.now.floor(shop.now), "timestamp"))
     if span:
         timed = next(each for each in model.inputs if each.time)
-        field = _field(shop.spark.table(name_of(timed.table)).schema, str(timed.time))
-        kind = field.dataType.typeName()
+        kind = _field(input_frame(timed, shop, None).schema, str(timed.time)).dataType.typeName()
         arguments |= {"start": _expression(literal(span.start, kind)), "end": _expression(literal(span.end, kind))}
     return arguments
 
@@ -183,9 +226,11 @@ def _python(model: Model, body: Python, span: Span | None, shop: Workshop, rows:
     inputs = {each.table: each for each in model.inputs}
     given: dict[str, Any] = {}
     for parameter, table in body.parameters:
-        frame = _input(inputs[table], shop, rows)
+        frame = input_frame(inputs[table], shop, rows)
         time = inputs[table].time
-        given[parameter] = frame if span is None or time is None else frame.where(within(frame.schema, time, span))
+        if span and time and model.time:
+            frame = frame.where(within(frame.schema, time, model.time.before(span)))
+        given[parameter] = frame
     if body.takes_now and model.now:
         given["now"] = model.now.floor(shop.now)
     if body.takes_spark:
@@ -195,6 +240,7 @@ def _python(model: Model, body: Python, span: Span | None, shop: Workshop, rows:
         raise RunFailed(
             f"{model.file}:{body.line}: {body.function} must return a DataFrame, not {type(made).__name__}."
         )
+    shop.results[model.name] = made
     return made
 
 
@@ -214,7 +260,7 @@ def _field(schema: StructType, column: str) -> StructField:
 
 def _csv(body: Csv, shop: Workshop) -> DataFrame:
     """Read here and not by Spark, whose workers may be on machines that do not have the file."""
-    table = _arrow(body, shop.folder)
+    table = rows_of(body, shop.folder)
     frame = shop.spark.createDataFrame(table)
     # What was declared is read as text, so that it is Spark that casts, and no digit is lost on the way.
     columns = (
@@ -224,7 +270,8 @@ def _csv(body: Csv, shop: Workshop) -> DataFrame:
     return frame.selectExpr(*columns)
 
 
-def _arrow(body: Csv, folder: Path) -> pa.Table:
+def rows_of(body: Csv, folder: Path) -> pa.Table:
+    """Of a seed; columns whose types are declared are text."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -237,26 +284,51 @@ def _arrow(body: Csv, folder: Path) -> pa.Table:
         raise RunFailed(f"{body.path}: {str(error).splitlines()[0]}", remedy="Mend the file.") from error
     # Spark has no type for the time of a day, nor for a column without a value.
     odd = [f.name for f in table.schema if pa.types.is_null(f.type) or pa.types.is_time(f.type)]
+    if not odd:
+        return table  # a cast alone would import all of pyarrow.compute
     return table.cast(pa.schema([pa.field(f.name, pa.string()) if f.name in odd else f for f in table.schema]))
 
 
-def _writer(step: Step, frame: DataFrame) -> DataFrameWriterV2:
+def writer(step: Step, frame: DataFrame) -> DataFrameWriterV2:
     writer = frame.writeTo(name_of(step.model.name)).option(f"snapshot-property.{WRITTEN}", str(step.model))
     if step.load.bytes < _SMALL:
         writer = writer.option("distribution-mode", "none").option("fanout-enabled", "true")
     return writer
 
 
+def replace_all(step: Step, frame: DataFrame) -> None:
+    """Every row of the table, in one commit."""
+    writer(step, frame).overwrite(_expression("true"))
+
+
 def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, shop: Workshop) -> None:
     """The rows of the windows in the span."""
     assert step.model.time
     window = within(frame.schema, step.model.time.column, span)
-    if cut_at_windows(step.model, table):
-        _writer(step, frame).overwrite(_expression(window))
+    if _are_files_cut(step.model, table, shop):
+        writer(step, frame).overwrite(_expression(window))
     else:
         # Two snapshots, which are published as one. The first may write rows again that were in a file with others.
         shop.spark.sql(f"DELETE FROM {name_of(step.model.name)} WHERE {window}")
-        _writer(step, frame).append()
+        writer(step, frame).append()
+
+
+def _are_files_cut(model: Model, table: Metadata | None, shop: Workshop) -> bool:
+    """Whether each file that is live lies in one window. Of a table that was cut otherwise before, not all may."""
+    declared = partitions(model)
+    known = show.partitionings(table) if table else {}
+    if all(are_cut_at_windows(model, parts) for parts in (*known.values(), declared)):
+        return True
+    live = shop.spark.sql(f"SELECT DISTINCT partition_spec_id FROM {name_of(model.name)}.manifests").collect()
+    # One that is not known yet was made for this build.
+    return all(are_cut_at_windows(model, known.get(row[0], declared)) for row in live)
+
+
+def within_its_windows(time: Time | None, frame: DataFrame, span: Span) -> DataFrame:
+    """What looks back gives rows of before, too. Those without a time are left, for the build to complain of."""
+    if time is None or not time.context or field_of(frame.schema, time.column) is None:
+        return frame
+    return frame.where(f"{within(frame.schema, time.column, span)} OR {quoted(time.column)} IS NULL")
 
 
 def _expression(sql: str) -> Column:
@@ -265,9 +337,11 @@ def _expression(sql: str) -> Column:
     return expr(sql)
 
 
-def _make_view(model: Model, shop: Workshop) -> None:
+def _make_view(step: Step, view: Metadata | None, shop: Workshop) -> None:
+    model = step.model
     assert isinstance(model.body, Sql)
     described = shop.spark.sql(model.body.text).schema
+    check_columns(model, described, shop.spark, view, step.breaking)
     columns = ", ".join(f"{quoted(field.name)}{comment(model.columns.get(field.name, ''))}" for field in described)
     shop.spark.sql(
         f"CREATE OR REPLACE VIEW {name_of(model.name)} ({columns}){comment(model.description)} AS {model.body.text}"

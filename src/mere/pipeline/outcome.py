@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from mere.pipeline.layout import layout_of
 from mere.pipeline.state import Points, State, shape_of
-from mere.pipeline.steps import Step
+from mere.pipeline.steps import Action, Step
 from mere.windows import NEVER, Spans
 
 
@@ -23,12 +24,18 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         complete=step.complete,
         start=model.time.start if model.time else None,
         now=model.now.floor(now) if model.now else None,
+        observed=step.observations[-1].at if step.observations else None,
+        layout=layout_of(model),
     )
     if before is None:
         return state
+    if step.action is Action.ALTER:
+        return replace(before, run=run, layout=state.layout)
     if not step.catches_up:  # some windows are new, and all that was due besides stays due
-        return replace(before, run=run, built=before.built | step.spans, complete=False, towards={}, done=NEVER)
-    return replace(state, built=(before.built - step.stale) | step.spans)
+        spans = before.built | step.spans
+        kept = replace(before, towards={}, done=NEVER, sifted=None)
+        return replace(kept, run=run, built=spans, complete=False, layout=state.layout)
+    return replace(state, built=(before.built - step.stale) | step.spans, observed=state.observed or before.observed)
 
 
 def under_way(step: Step, before: State | None, points: Points, run: str, done: Spans) -> State:

@@ -11,8 +11,13 @@ from dataclasses import replace
 
 from mere.errors import PlanError
 from mere.names import TableName
+from mere.pipeline.evolution import keeps_columns, tightened, with_readers, with_table
+from mere.pipeline.left_behind import left_behind
+from mere.pipeline.merge import plan as merge
+from mere.pipeline.quarantine.retry import with_retry
+from mere.pipeline.scd2 import plan as scd2
 from mere.pipeline.state import Point, Points, State, shape_of
-from mere.pipeline.steps import Action, Delta, Facts, LeftBehind, Load, Plan, Step, Wish
+from mere.pipeline.steps import Action, Delta, Facts, Plan, Standing, Step, Wish, load_of
 from mere.project.canonical import same_sql
 from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
@@ -30,22 +35,24 @@ def plan(graph: Graph, facts: Facts, selected: Iterable[TableName] | None = None
     effects: dict[str, Spans | None] = {}
     for model in graph.models.values():
         if model.name in chosen:
-            step = plan_model(model, facts, wish, effects)
+            step = with_readers(plan_model(model, facts, wish, effects), graph, facts)
             steps.append(step)
-            if step.builds:
-                exact = step.action is Action.WINDOWS and not _is_open(model, facts, effects)
-                effects[str(model)] = step.spans if exact else None
-    return Plan(facts.ref, facts.now, tuple(steps), _left_behind(graph, facts))
+            if step.builds and not keeps_columns(step):
+                # Which windows are the newest is known when it is known how far the rows go that it looks back at.
+                moves = model.time is not None and bool(model.time.context) and wish.limit is not None
+                exact = step.action is Action.WINDOWS and not moves and not _is_open(model, facts, effects)
+                effects |= dict.fromkeys(map(str, model.writes), step.spans if exact else None)
+    return Plan(facts.ref, facts.now, tuple(steps), left_behind(graph, facts))
 
 
 def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
     missing = [
         f"{model.file}:{each.line}: {model} reads {each.table}, which "
-        + ("is not built yet and not selected." if each.table in graph.models else f"is not on {facts.ref}.")
+        + ("is not built yet and not selected." if graph.maker(each.table) else f"is not on {facts.ref}.")
         for model in graph.models.values()
         if model.name in chosen
         for each in model.inputs
-        if each.table not in chosen and not facts.points(each.table)
+        if graph.maker(each.table) not in chosen and not facts.points(each.table)
     ]
     if missing:
         raise PlanError(
@@ -54,17 +61,18 @@ def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
         )
 
 
-def _left_behind(graph: Graph, facts: Facts) -> tuple[LeftBehind, ...]:
-    built = facts.built_by_mere()
-    new = {model.code: name for name, model in graph.models.items() if name not in built}
-    gone = (name for name in built if name not in graph.models)
-    return tuple(LeftBehind(name, new.get(built[name].code)) for name in sorted(gone))
-
-
 def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step:
     standing = facts.standing(model.name)
     if standing is None:
         return _afresh(model, facts, wish, effects, "never built")
+    step = replace(_due(model, standing, facts, wish, effects), breaking=model.name in wish.breaking)
+    if standing.state is None:
+        return step
+    step = with_retry(step, standing.state, facts, wish)
+    return with_table(step, standing.state, facts, same_code(model, standing.state.code), effects)
+
+
+def _due(model: Model, standing: Standing, facts: Facts, wish: Wish, effects: Effects) -> Step:
     some = wish.only is not None and model.time is not None
     if model.name in wish.refresh and not some:
         return _afresh(model, facts, wish, effects, "asked for by --full-refresh")
@@ -76,16 +84,29 @@ def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step
     if because := _other_shape(model, state, facts, wish):
         if some:
             return _blocked(model, f"{because[0]}: some of its windows cannot be built by themselves")
+        if scd2.is_history(state):
+            return _blocked(model, f"{because[0]}: its history would be lost")
         return _afresh(model, facts, wish, effects, *because)
     keeps_code = model.kind.keeps_rows and model.name in wish.forward_only
     if not some and not keeps_code and not same_code(model, state.code):
         why = f"{_language(model)} changed"
+        if model.kind is Kind.SCD2:
+            return scd2.new_code(model, why)
         return _new_code(model, why) if model.kind is Kind.APPEND else _afresh(model, facts, wish, effects, why)
+    return _since_then(model, state, facts, wish, effects)
+
+
+def _since_then(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:
+    """What is due of a table that is as it was built, by the model's present code."""
     match model.kind:
         case Kind.INCREMENTAL:
             return _windows(model, state, facts, wish, effects)
         case Kind.APPEND:
             return _rows(model, state, facts, effects)
+        case Kind.MERGE:
+            return _keys(model, state, facts, effects)
+        case Kind.SCD2:
+            return _history(model, state, facts, effects)
         case Kind.VIEW:
             return _view(model, state, facts, effects)
     return _whole(model, state, facts, effects)
@@ -98,7 +119,7 @@ def _other_shape(model: Model, state: State, facts: Facts, wish: Wish) -> list[s
         because.append(f"was {state.shape}, is now {shape_of(model)}")
     if state.sample and not wish.partial and not reads_samples(model, facts):
         because.append("was built from a part of the data")
-    return because
+    return [*because, *tightened(model, facts)]
 
 
 def reads_samples(model: Model, facts: Facts) -> bool:
@@ -136,22 +157,44 @@ def _blocked(model: Model, why: str, accept: str | None = None) -> Step:
 
 def _afresh(model: Model, facts: Facts, wish: Wish, effects: Effects, *because: str) -> Step:
     if model.time is None:
-        return Step(model, Action.BUILD, because, afresh=True, load=_load(model, facts))
+        step = Step(model, Action.BUILD, because, afresh=True, load=load_of(model, facts))
+        return scd2.from_the_beginning(step, facts) if model.kind is Kind.SCD2 else step
     everything = _range(model, model.time, facts, effects)
     chosen = _limited(_wanted(everything, model.time, facts, wish), model.time.grain, wish)
     complete = not _from(everything, model.time) - chosen
-    load = _load(model, facts, chosen)
+    load = load_of(model, facts, chosen)
     return Step(model, Action.BUILD, because, chosen, afresh=True, complete=complete, load=load)
 
 
 def _whole(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
     """Seeds and full models: any change of an input is a reason."""
     because = [why for each in model.inputs for why in _changed(each, state, facts, effects)]
-    if model.now and (bound := model.now.floor(facts.now)) != state.now:
-        because.append(f":now is {stamp(bound)}" + (f", it was built for {stamp(state.now)}" if state.now else ""))
+    because += _another_now(model, state, facts)
     if not because:
         return _skip(model)
-    return Step(model, Action.BUILD, tuple(because), load=_load(model, facts))
+    return Step(model, Action.BUILD, tuple(because), load=load_of(model, facts))
+
+
+def _another_now(model: Model, state: State, facts: Facts) -> list[str]:
+    if model.now is None or (bound := model.now.floor(facts.now)) == state.now:
+        return []
+    return [f":now is {stamp(bound)}" + (f", it was built for {stamp(state.now)}" if state.now else "")]
+
+
+def _keys(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
+    def changed(each: Input) -> list[str]:
+        return _changed(each, state, facts, effects)
+
+    step = merge.since_then(model, state, facts, effects, changed, _another_now(model, state, facts))
+    return replace(step, load=load_of(model, facts)) if step else _skip(model)
+
+
+def _history(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
+    def moved() -> list[str]:
+        return [why for each in model.inputs for why in _changed(each, state, facts, effects)]
+
+    step = scd2.since_then(model, state, facts, moved, effects)
+    return replace(step, load=load_of(model, facts)) if step else _skip(model)
 
 
 def _view(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
@@ -167,11 +210,11 @@ def _view(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
     if because:
         return Step(model, Action.BUILD, tuple(because))
     moved = [why for each in model.inputs for why in _changed(each, state, facts, effects)] if model.audits else []
-    return Step(model, Action.AUDIT, tuple(moved), load=_load(model, facts)) if moved else _skip(model)
+    return Step(model, Action.AUDIT, tuple(moved), load=load_of(model, facts)) if moved else _skip(model)
 
 
 def _rows(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
-    source = next(each for each in model.inputs if each.new_rows)
+    source = next(each for each in model.inputs if each.new_rows or each.changes)
     table = str(source.table)
     points = facts.points(source.table)
     if points.keys() != {table} or table not in state.inputs:
@@ -179,10 +222,14 @@ def _rows(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
     delta = facts.changes(table, state.inputs[table], None, None)
     if not delta and table not in effects:
         return _skip(model)
-    if delta and not delta.appends_only:
-        return _blocked(model, f"{table} was not only appended to: {delta.why}", accept="go on from its present rows")
-    why = f"{table} is built before it" if table in effects else f"new rows in {table}"
-    return Step(model, Action.ROWS, (why,), load=_load(model, facts))
+    lost = merge.why_lost(table, state.inputs[table], points[table], facts) if source.changes else None
+    if delta and not source.changes and not delta.appends_only:
+        lost = f"{table} was not only appended to: {delta.why}"
+    if lost:
+        return _blocked(model, lost, accept="go on from its present rows")
+    new = f"{delta.why} in {table}" if source.changes else f"new rows in {table}"
+    why = f"{table} is built before it" if table in effects else new
+    return Step(model, Action.ROWS, (why,), load=load_of(model, facts))
 
 
 def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:
@@ -197,13 +244,15 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
     for each in model.inputs:
         for spans, why, nulls in _late(each, time, state, facts, effects):
             notes += [f"{nulls:,} rows of {each.table} have no {each.time}, so they are in no window"] if nulls else []
-            touched = _range(model, time, facts, effects) | state.built if spans is None else spans
+            # Beyond the last row of the inputs there is none that could look back.
+            there = _range(model, time, facts, effects) | state.built if spans is None or time.context else spans
+            touched = there if spans is None else spans & there
             late = late | touched
             if wanted := _wanted(touched, time, facts, wish):
                 due = due | wanted
                 reasons.append(f"all {grain}s: {why}" if spans is None else f"{_named(wanted, grain)}: {why}")
     # What is complete lacks nothing but what has come since.
-    searched = not state.complete or state.start != time.start
+    searched = not state.complete or state.start != time.start or (time.context and late)
     everything = _from(_range(model, time, facts, effects), time) if searched else NEVER
     if gaps := _wanted(everything, time, facts, wish) - state.built - due:
         due = due | gaps
@@ -234,7 +283,7 @@ def done_before(model: Model, state: State, facts: Facts) -> Spans:
 def _some(model: Model, facts: Facts, wish: Wish, due: Spans, because: Iterable[str], complete: bool) -> Step:
     assert model.time
     chosen = _limited(due, model.time.grain, wish)
-    load = _load(model, facts, chosen)
+    load = load_of(model, facts, chosen)
     everything = wish.only is None and chosen == due
     return Step(
         model,
@@ -262,13 +311,13 @@ def _late(each: Input, time: Time, state: State, facts: Facts, effects: Effects)
         column = times.get(name)
         delta = _delta(name, point, state, facts, column, time.grain)
         if delta:
-            spans = delta.spans.widened(time.grain) if delta.spans is not None and column else None
+            spans = time.touched_by(delta.spans) if delta.spans is not None and column else None
             why = "late rows" if delta.why == "new rows" and _is_late(spans, state.built) else delta.why
             found.append((spans, why if name in why else f"{why} in {name}", delta.nulls if column else 0))
         if name in effects:
             touched = effects[name]
-            widened = touched.widened(time.grain) if touched and column else None
-            found.append((widened, f"{name} is built before it", 0))
+            reached = time.touched_by(touched) if touched and column else None
+            found.append((reached, f"{name} is built before it", 0))
     if not points:
         found.append((None, f"{each.table} is built before it", 0))
     return found
@@ -314,7 +363,8 @@ def _range(model: Model, time: Time, facts: Facts, effects: Effects) -> Spans:
         if each.time and facts.points(each.table):
             found = found | facts.extent(each.table, each.time).widened(time.grain)
         found = found | (effects.get(str(each.table)) or NEVER).widened(time.grain)
-    return found
+    # A row that looks back may stand where the inputs have none.
+    return Spans((found.hull,)) if time.context and found.hull else found
 
 
 def _wanted(spans: Spans, time: Time, facts: Facts, wish: Wish) -> Spans:
@@ -331,10 +381,6 @@ def _from(spans: Spans, time: Time) -> Spans:
 
 def _limited(spans: Spans, grain: Grain, wish: Wish) -> Spans:
     return spans if wish.limit is None else Spans.of(spans.windows(grain)[-wish.limit :])
-
-
-def _load(model: Model, facts: Facts, spans: Spans | None = None) -> Load:
-    return sum((facts.load(each.table, each.time, spans if each.time else None) for each in model.inputs), Load())
 
 
 def _skip(model: Model) -> Step:

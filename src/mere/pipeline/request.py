@@ -38,6 +38,7 @@ class Request:
     if_running: IfRunning = IfRunning.WAIT
     message: str | None = None
     threads: int = 4
+    now: datetime | None = None  # what time it is, if that is not to be asked: in a test
 
 
 @dataclass(frozen=True)

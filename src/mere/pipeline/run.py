@@ -21,12 +21,14 @@ from mere.lake.runs import Run, RunStatus
 from mere.names import MAIN, RUN_PREFIX, TableName
 from mere.pipeline import accept, across, unfinished
 from mere.pipeline.build import AuditFailed, Built, Site, audit_across, build_model
+from mere.pipeline.evolution import readers_of
 from mere.pipeline.facts import facts
 from mere.pipeline.materialize import Workshop, make_namespaces
 from mere.pipeline.record import Record, about, described, new_run
 from mere.pipeline.request import Event, Finished, IfRunning, Listener, Project, Request, planned, resolved
 from mere.pipeline.schedule import Failure, Unbuilt, execute
 from mere.pipeline.steps import Plan, Step, Wish
+from mere.pipeline.tables import BreakingChange
 from mere.project.functions import function
 
 if TYPE_CHECKING:
@@ -40,12 +42,13 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
     if request.resume:
         return _resumed(project, request, listen)
     _refuse_read_only(project.lake, request.on)
-    now = datetime.now(UTC)
+    now = request.now or datetime.now(UTC)
     request = resolved(project, request, now)
     due = planned(project, request, now)
     _refuse_blocked(due)
     if not _has_work(due, request):
         return Finished(due)
+    _get_ready(project)
     id_ = secrets.token_hex(6)
     try:
         with _leased(project.lake, due, request, id_, listen) as check:
@@ -62,10 +65,18 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
         raise
 
 
+def _get_ready(project: Project) -> None:
+    """There is work for Spark: what its client needs is imported while the run begins."""
+    from mere.engine.session import get_ready
+
+    get_ready(project.lake, project.spark)
+
+
 def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
     id_ = str(request.resume)
     lake, branch = project.lake, RUN_PREFIX + id_
     past = _left(lake, id_)
+    _get_ready(project)
     now = datetime.now(UTC)
     wish = Wish.from_json(past.about.get("wish", {}))
     asked = _as_then(project, replace(request, on=past.target, wish=wish), past, now)
@@ -135,7 +146,7 @@ def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.") -> None:
 @contextmanager
 def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Callable[[], None]]:
     """Hold the tables that will be written. What is given raises if they were lost meanwhile."""
-    tables = [step.model.name for step in due.building]
+    tables = [name for step in due.building for name in step.model.writes]
     if not tables:
         yield lambda: None
         return
@@ -218,12 +229,16 @@ class _Running:
         needs = {name: (graph.upstream([name]) - {name}) & building for name in chosen}
         self.listen(Event("plan", about={"models": [str(step.model) for step in due.building]}))
         site = self._site(due)
-        make_namespaces(chosen, site.shop)
         known = facts(self.lake, self.branch, self.now)
+        standing = {table.namespace for table in known.tables}
+        make_namespaces([name for name in chosen if name.namespace not in standing], site.shop)
         later = {name: across.waiting(graph, graph.models[name], building, known) for name in chosen}
 
         def build(name: TableName) -> Built:
-            built = build_model(graph.models[name], site, later[name])
+            try:
+                built = build_model(graph.models[name], site, later[name])
+            except BreakingChange as refused:
+                raise refused.read_by(partial(readers_of, graph, known, name)) from None
             self.listen(Event("built" if built.step.builds else "unchanged", name, self._told(built)))
             return built
 
@@ -300,6 +315,8 @@ class _Running:
             opened = session(self.lake, self.branch, settings=self.project.spark, read_bytes=due.load.bytes)
             self._opened = self._stack.enter_context(opened)
             opened.spark.conf.set("spark.sql.iceberg.snapshot-property.mere.run", self.id)
+            if opened.about:
+                self.listen(Event("engine", about={"where": opened.about}))
         return self._opened
 
     def _sampled(self, due: Plan) -> dict[TableName, float]:

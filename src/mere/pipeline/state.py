@@ -10,9 +10,11 @@ from typing import Any
 
 import orjson
 
+from mere.audits.quarantine import Counts
 from mere.lake.show import STATE as PROPERTY
-from mere.project.model import Model
-from mere.windows import NEVER, Spans, instant, stamp
+from mere.pipeline.layout import Layout
+from mere.project.model import Kind, Model
+from mere.windows import NEVER, Spans, in_words, instant, stamp
 
 __all__ = ["PROPERTY", "Point", "Points", "State", "digest", "shape_of"]
 
@@ -46,9 +48,14 @@ class State:
     start: datetime | None = None  # of the model, when this was written
     now: datetime | None = None
     sample: bool = False
+    observed: datetime | None = None  # when a history last looked at what it follows
     # Of a build in batches that is under way: what it reads, and the windows it has written and not audited.
     towards: Points = field(default_factory=dict)
     done: Spans = NEVER
+    sifted: Counts | None = None  # of a model with a quarantine: the rows of these windows, and the bad ones
+    layout: Layout | None = None  # as the model declared it
+    # The ids of the table's schema, partitioning and order, when this was written; None: nobody knows.
+    form: tuple[int, ...] | None = None
 
     def to_json(self) -> str:
         raw = {
@@ -63,8 +70,12 @@ class State:
             "start": stamp(self.start) if self.start else None,
             "now": stamp(self.now) if self.now else None,
             "sample": self.sample,
+            "observed": self.observed.isoformat() if self.observed else None,
             "towards": {name: point.to_json() for name, point in sorted(self.towards.items())},
             "done": self.done.to_json(),
+            "sifted": self.sifted.to_json() if self.sifted else None,
+            "layout": self.layout.to_json() if self.layout else None,
+            "form": self.form,
         }
         return orjson.dumps({name: value for name, value in raw.items() if value not in (None, [], {}, False)}).decode()
 
@@ -86,8 +97,12 @@ class State:
                 start=instant(raw["start"]) if raw.get("start") else None,
                 now=instant(raw["now"]) if raw.get("now") else None,
                 sample=raw.get("sample", False),
+                observed=instant(raw["observed"]) if raw.get("observed") else None,
                 towards=_points(raw.get("towards", {})),
                 done=Spans.from_json(raw.get("done", [])),
+                sifted=Counts.from_json(raw["sifted"]) if raw.get("sifted") else None,
+                layout=Layout.from_json(raw["layout"]) if raw.get("layout") else None,
+                form=tuple(raw["form"]) if raw.get("form") else None,
             )
         except (ValueError, LookupError, TypeError, AttributeError):
             return None
@@ -101,8 +116,24 @@ def shape_of(model: Model) -> str:
     """The settings that change what is in the table, in words that a plan can show."""
     by_time = f" by {model.time.grain} of {model.time.column}" if model.time else ""
     inputs = [f"new rows of {each.table}" for each in model.inputs if each.new_rows]
-    partitions = [f"partitioned by {', '.join(model.partition_by)}"] if model.partition_by else []
-    return "; ".join([f"{model.kind}{by_time}", *inputs, *partitions])
+    context = [f"looks {in_words(model.time.context)} back"] if model.time and model.time.context else []
+    inputs += [f"changes of {each.table}" for each in model.inputs if each.changes]
+    return "; ".join([f"{model.kind}{by_time}{_by_key(model)}{_versions(model)}", *context, *inputs])
+
+
+def _by_key(model: Model) -> str:
+    if model.kind is not Kind.MERGE:
+        return ""
+    latest = f", the latest by {model.latest_by}" if model.latest_by else ""
+    return f" by {', '.join(model.key)}{latest}"
+
+
+def _versions(model: Model) -> str:
+    """How the versions of a history are told apart."""
+    if model.kind is not Kind.SCD2:
+        return ""
+    by = model.updated_at or f"comparing {', '.join(model.compare) or 'all columns'}"
+    return f" of {', '.join(model.key)} by {by}"
 
 
 def digest(text: str) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from mere.names import TableName
+from mere.pipeline.scd2.observations import Observation
+from mere.pipeline.schema import Column
 from mere.pipeline.state import Point, Points, State
 from mere.project.model import Model
 from mere.windows import NEVER, Grain, Spans
@@ -19,6 +21,8 @@ class Action(StrEnum):
     BUILD = "build"  # all of it
     WINDOWS = "windows"  # some windows of an incremental model
     ROWS = "rows"  # the new rows, of an append model
+    KEYS = "keys"  # the keys that changed, of a merge or scd2 model
+    ALTER = "alter"  # the table, and none of its rows
     AUDIT = "audit"  # nothing is built, but what it shows has changed
     BLOCKED = "blocked"  # nobody but the user can say what to do
 
@@ -80,6 +84,25 @@ class Facts(Protocol):
         """What became of columns that were there before, in words; None if columns were only added."""
         ...
 
+    def still_has(self, table: str, point: Point) -> bool:
+        """Whether the table's rows of then can be read."""
+        ...
+
+    def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
+        """A key over the columns of a table or view, by those of each table behind it; None if that cannot be told."""
+        ...
+
+    def columns(self, table: TableName) -> Sequence[Column]:
+        """Of a table or view; empty if there is none."""
+        ...
+
+    def observations(
+        self, tables: Sequence[TableName], since: Points, last: datetime | None
+    ) -> tuple[Observation, ...]:
+        """Of a table, at each snapshot after a point; of several tables, or of a view, as they stand. `last`: when the
+        last one was."""
+        ...
+
     def extent(self, table: TableName, column: str) -> Spans: ...
     def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load: ...
     def built_by_mere(self) -> Mapping[TableName, State]: ...
@@ -91,9 +114,12 @@ class Wish:
 
     refresh: frozenset[TableName] = frozenset()
     forward_only: frozenset[TableName] = frozenset()
+    breaking: frozenset[TableName] = frozenset()  # may lose columns, or have them narrowed
     only: Spans | None = None  # these windows, whether they are due or not, and no others
     limit: int | None = None  # at most so many windows of a model, the newest
     sample: float | None = None  # the share of rows taken from each input
+    # Models whose quarantined rows are tried again, with the windows in which these lie; see `quarantine.retry`.
+    retry: Mapping[TableName, Spans] = field(default_factory=dict)
 
     @property
     def partial(self) -> bool:
@@ -104,9 +130,11 @@ class Wish:
         return {
             "refresh": sorted(map(str, self.refresh)),
             "forward_only": sorted(map(str, self.forward_only)),
+            "breaking": sorted(map(str, self.breaking)),
             "only": self.only.to_json() if self.only is not None else None,
             "limit": self.limit,
             "sample": self.sample,
+            "retry": {str(name): spans.to_json() for name, spans in sorted(self.retry.items())},
         }
 
     @classmethod
@@ -114,9 +142,11 @@ class Wish:
         return cls(
             refresh=frozenset(map(TableName.parse, raw.get("refresh", ()))),
             forward_only=frozenset(map(TableName.parse, raw.get("forward_only", ()))),
+            breaking=frozenset(map(TableName.parse, raw.get("breaking", ()))),
             only=Spans.from_json(raw["only"]) if raw.get("only") is not None else None,
             limit=raw.get("limit"),
             sample=raw.get("sample"),
+            retry={TableName.parse(name): Spans.from_json(spans) for name, spans in raw.get("retry", {}).items()},
         )
 
 
@@ -130,8 +160,11 @@ class Step:
     complete: bool = True  # nothing that the inputs have is left out
     catches_up: bool = True  # what changed in the inputs is dealt with, and need not be looked at again
     stale: Spans = NEVER  # windows that stand there, are not what they should be, and are not built now
+    observations: tuple[Observation, ...] = ()  # that go into a history
     load: Load = _NO_LOAD
     remedy: str = ""
+    drops: tuple[str, ...] = ()  # columns, as far as the plan can know them
+    breaking: bool = False  # whether columns may be dropped or narrowed
     notes: tuple[str, ...] = ()  # what the user should know, whatever is done
 
     @property
@@ -145,6 +178,7 @@ class LeftBehind:
 
     table: TableName
     renamed_to: TableName | None
+    quarantine_of: TableName | None = None  # the model may still be there, with no rule that puts rows aside
 
 
 @dataclass(frozen=True)
@@ -165,3 +199,9 @@ class Plan:
     @property
     def load(self) -> Load:
         return sum((step.load for step in self.building), Load())
+
+
+def load_of(model: Model, facts: Facts, spans: Spans | None = None) -> Load:
+    """How much a build of the model reads; with windows, a build of these."""
+    times = model.time.read_for(spans) if model.time and spans is not None else spans
+    return sum((facts.load(each.table, each.time, times if each.time else None) for each in model.inputs), Load())

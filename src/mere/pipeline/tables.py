@@ -1,73 +1,205 @@
-"""A model's table as Spark declares it: made, replaced, or altered to be what the model says."""
+"""A model's table as Spark declares it: made, or altered to be what the model says, or, where nothing else will do,
+replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
+from mere.lake import show
 from mere.lake.metadata import Metadata
 from mere.names import TableName
-from mere.pipeline.layout import Part, is_ordered_as, is_partitioned_as, partitions
-from mere.project.model import Model
+from mere.pipeline import contract
+from mere.pipeline.layout import Part, is_ordered_as, layout_of, partitions
+from mere.pipeline.schema import Change, Column, What, compare, of_query, of_table, renames
+from mere.pipeline.state import PROPERTY, State
+from mere.project.model import Kind, Model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import StructField, StructType
+
+# A key that is built again is one row of a large file: its old row is marked as deleted, and the file stays.
+_MERGE_ON_READ = {f"write.{what}.mode": "merge-on-read" for what in ("merge", "update", "delete")}
 
 
-def prepare(model: Model, frame: DataFrame, spark: SparkSession, table: Metadata | None, whole: bool) -> DataFrame:
+class BreakingChange(RunFailed):
+    """The query has lost columns of the table, or gives types that do not hold what is there."""
+
+    def __init__(
+        self, model: Model, changes: Sequence[Change], readers: Callable[[str], list[str]] = lambda _: []
+    ) -> None:
+        self.model, self.changes = model, changes
+        told = []
+        for change in changes:
+            read_by = readers(change.path[0])
+            told.append(f"{model} {change}" + (f", read by {', '.join(read_by)}" if read_by else ""))
+        lost = next((change.name for change in changes if change.what is What.DROPPED), None)
+        rename = f"\nIf it has another name now: `columns: {{new_name: {{was: {lost}}}}}`." if lost else ""
+        super().__init__(
+            "\n".join([f"{model.file}: {told[0]}", *told[1:]]),
+            remedy=f"Keep the column in the query as it was, or let it go: mere run --allow-breaking {model}{rename}",
+        )
+
+    def read_by(self, readers: Callable[[str], list[str]]) -> BreakingChange:
+        return BreakingChange(self.model, self.changes, readers)
+
+
+def prepare(
+    model: Model,
+    frame: DataFrame,
+    spark: SparkSession,
+    table: Metadata | None,
+    whole: bool,
+    breaking: bool = False,
+) -> DataFrame:
     """Before the first write of a build, make the table, or make it what the model says; the frame in its order.
 
     `table`: as it stands, if it does; `whole`: none of its rows will stay. Only then is anything taken away that the
-    model does not mention: somebody else may have put it there.
+    model does not mention: somebody else may have put it there. `breaking`: columns may be dropped and narrowed.
     """
-    _check_columns(model, frame.schema)
+    changes = check_columns(model, frame.schema, spark, table, breaking)
     if table is None:
         _create(model, frame.schema, spark, "CREATE TABLE")
         return frame
-    stands = spark.table(name_of(model.name)).schema
-    if whole and not (
-        _types(stands) == _types(frame.schema) and is_partitioned_as(model, table) and is_ordered_as(model, table)
-    ):
+    stands = of_table(show.schema_of(table))
+    if incompatible := _incompatible(model, stands, table, changes):
+        if not whole:
+            raise RunFailed(
+                f"{model.file}: {model} {incompatible[0]}, which cannot be had for rows that stay.",
+                remedy=f"Build it again: mere run --full-refresh{' --allow-breaking' if breaking else ''} {model}",
+            )
         _create(model, frame.schema, spark, "CREATE OR REPLACE TABLE")
     else:
-        frame = _fitted(model, stands, frame, spark)
-        _describe(model, stands, spark, whole)
-        if model.sort_by and not is_ordered_as(model, table):
-            _sort(model, spark)
+        _alter(model, frame.schema, spark, table, changes, whole)
     _set_properties(model, frame.schema, spark, table, whole)
-    return frame
+    return frame.select(*(quoted(name) for name in _in_order(stands, frame.columns, changes)))
+
+
+def check_columns(
+    model: Model, schema: StructType, spark: SparkSession, stands: Metadata | None, breaking: bool
+) -> list[Change]:
+    """What has to become of the columns of the table or view that stands there, if it may."""
+    _check_names(model, schema)
+    given = of_query(schema.jsonValue())
+    contract.check(model, given, spark)
+    changes = compare(of_table(show.schema_of(stands)), given, model.was) if stands else []
+    if (breaks := [change for change in changes if change.breaks]) and not breaking:
+        raise BreakingChange(model, breaks)
+    return changes
+
+
+def alter(model: Model, spark: SparkSession, table: Metadata) -> None:
+    """What can be done without a row: layout, declared names, columns that may be null from now on."""
+    stands = of_table(show.schema_of(table))
+    renamed = list(renames([each.name for each in stands], model.was, model.was))
+    _alter(model, spark.table(name_of(model.name)).schema, spark, table, renamed, whole=False)
 
 
 def fit(model: Model, frame: DataFrame, spark: SparkSession) -> DataFrame:
     """For a further write of a build: the frame with its columns in the table's order."""
-    _check_columns(model, frame.schema)
-    return _fitted(model, spark.table(name_of(model.name)).schema, frame, spark)
+    stands = spark.table(name_of(model.name)).schema
+    if others := compare(of_query(stands.jsonValue()), of_query(frame.schema.jsonValue()), {}):
+        raise RunFailed(f"{model.file}: {model} {others[0]} for some windows, and not for others.")
+    return frame.select(*(quoted(field.name) for field in stands))
 
 
-def _types(schema: StructType) -> dict[str, str]:
-    return {field.name: field.dataType.simpleString() for field in schema}
-
-
-def _fitted(model: Model, table: StructType, frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """New columns are added to the table; all else would change what is already there."""
-    wrong = [
-        f"  {field.name}: {field.dataType.simpleString()} in the table, "
-        + (f"{given.dataType.simpleString()} in the query" if given else "not there in the query")
-        for field in table
-        for given in [field_of(frame.schema, field.name)]
-        if given is None or given.dataType.simpleString() != field.dataType.simpleString()
+def _incompatible(model: Model, stands: Sequence[Column], table: Metadata, changes: Sequence[Change]) -> list[str]:
+    """What Iceberg does not do to a table with rows, or what DuckDB does not survive: that files are partitioned by a
+    column which is gone ends its process."""
+    by = {what: [change for change in changes if change.what is what] for what in What}
+    renamed = {str(each.old): each.name for each in by[What.RENAMED]}
+    required = {renamed.get(each.name, each.name).casefold() for each in stands if each.required}
+    cut_by = {Part.parse(text).column for parts in show.partitionings(table).values() for text in parts}
+    return [
+        *map(str, by[What.NARROWED]),
+        *(f"{each}, by which it is partitioned" for each in by[What.DROPPED] if each.name in cut_by),
+        *(
+            f"promises that {name} is never null"
+            for name in contract.required(model)
+            if name.casefold() not in required
+        ),
     ]
-    if wrong:
-        raise RunFailed(
-            f"{model.file}: the columns of {model} do not fit the table that stands there.\n" + "\n".join(wrong),
-            remedy=f"Mend the query, or build the table again: mere run --full-refresh {model}",
-        )
-    new = [field for field in frame.schema if field_of(table, field.name) is None]
-    if new:
-        spark.sql(f"ALTER TABLE {name_of(model.name)} ADD COLUMNS ({_columns(model, new)})")
-    return frame.select(*(quoted(field.name) for field in [*table, *new]))
+
+
+def _in_order(stands: Iterable[Column], given: Iterable[str], changes: Iterable[Change]) -> list[str]:
+    """The query's columns as they come in the table."""
+    names = {name.casefold(): name for name in given}
+    renamed = {str(each.old): each.name for each in changes if each.what is What.RENAMED}
+    kept = (renamed.get(each.name, each.name).casefold() for each in stands)
+    first = [names.pop(name) for name in kept if name in names]
+    return [*first, *names.values()]
+
+
+def _alter(
+    model: Model, schema: StructType, spark: SparkSession, table: Metadata, changes: Sequence[Change], whole: bool
+) -> None:
+    """Column by column, so that each keeps its id: what was read before is still read by it."""
+    name = name_of(model.name)
+    by = {what: [change for change in changes if change.what is what] for what in What}
+    for change in by[What.RENAMED]:
+        spark.sql(f"ALTER TABLE {name} RENAME COLUMN {quoted(str(change.old))} TO {quoted(change.name)}")
+    for change in by[What.WIDENED]:
+        spark.sql(f"ALTER TABLE {name} ALTER COLUMN {_path(change.path)} TYPE {change.new}")
+    if new := by[What.ADDED]:
+        added = ", ".join(_added(model, schema, change) for change in new)
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({added})")
+    renamed = {str(change.old): change.name for change in by[What.RENAMED]}
+    stands = of_table(show.schema_of(table))
+    _relax(model, stands, renamed, spark)
+    if whole or _was_declared_otherwise(model, table):
+        _lay_out(model, schema, spark, table, renamed)
+    elif model.sort_by and not is_ordered_as(model, table):
+        _sort(model, spark)
+    if gone := by[What.DROPPED]:
+        spark.sql(f"ALTER TABLE {name} DROP COLUMNS ({', '.join(_path(change.path) for change in gone)})")
+    lost = {change.name for change in gone}
+    _describe(model, [each for each in stands if each.name not in lost], renamed, spark, whole)
+
+
+def _path(path: Iterable[str]) -> str:
+    return ".".join(map(quoted, path))
+
+
+def _added(model: Model, schema: StructType, change: Change) -> str:
+    field = field_of(schema, change.path[0])
+    if len(change.path) == 1 and field is not None:
+        return _ddl(model, field)
+    return f"{_path(change.path)} {change.new}"
+
+
+def _was_declared_otherwise(model: Model, table: Metadata) -> bool:
+    text = table.properties.get(PROPERTY)
+    state = State.from_json(text) if text else None
+    return state is not None and state.layout not in (None, layout_of(model))
+
+
+def _relax(model: Model, stands: Iterable[Column], renamed: Mapping[str, str], spark: SparkSession) -> None:
+    for column in stands:
+        name = renamed.get(column.name, column.name)
+        if column.required and contract.allows_null(model, name):
+            spark.sql(f"ALTER TABLE {name_of(model.name)} ALTER COLUMN {quoted(name)} DROP NOT NULL")
+
+
+def _lay_out(
+    model: Model, schema: StructType, spark: SparkSession, table: Metadata, renamed: Mapping[str, str]
+) -> None:
+    """Files stay as they are: what is written from now on lies as declared."""
+    have = [Part.parse(text) for text in show.partitioning(table)]
+    have = [Part(renamed.get(part.column, part.column), part.transform, part.number) for part in have]
+    wanted = partitions(model)
+    for part in _without(have, wanted):
+        spark.sql(f"ALTER TABLE {name_of(model.name)} DROP PARTITION FIELD {_partition(part, schema)}")
+    for part in _without(wanted, have):
+        spark.sql(f"ALTER TABLE {name_of(model.name)} ADD PARTITION FIELD {_partition(part, schema)}")
+    if not is_ordered_as(model, table):
+        _sort(model, spark)
+
+
+def _without(parts: Iterable[Part], others: Collection[Part]) -> list[Part]:
+    known = {each.words for each in others}
+    return [part for part in parts if part.words not in known]
 
 
 def field_of(schema: StructType, name: str) -> StructField | None:
@@ -75,7 +207,7 @@ def field_of(schema: StructType, name: str) -> StructField | None:
     return next((field for field in schema if field.name.casefold() == name.casefold()), None)
 
 
-def _check_columns(model: Model, schema: StructType) -> None:
+def _check_names(model: Model, schema: StructType) -> None:
     names = [field.name for field in schema]
     twice = sorted({name for name in names if [each.lower() for each in names].count(name.lower()) > 1})
     if twice:
@@ -123,11 +255,15 @@ def _partition(part: Part, schema: StructType) -> str:
 
 
 def _sort(model: Model, spark: SparkSession) -> None:
-    spark.sql(f"ALTER TABLE {name_of(model.name)} WRITE LOCALLY ORDERED BY {', '.join(model.sort_by)}")
+    order = f"LOCALLY ORDERED BY {', '.join(model.sort_by)}" if model.sort_by else "UNORDERED"
+    spark.sql(f"ALTER TABLE {name_of(model.name)} WRITE {order}")
 
 
-def _describe(model: Model, table: StructType, spark: SparkSession, whole: bool) -> None:
-    described = [(field.name, _description(model, field), field.metadata.get("comment", "")) for field in table]
+def _describe(
+    model: Model, table: Iterable[Column], renamed: Mapping[str, str], spark: SparkSession, whole: bool
+) -> None:
+    named = [(renamed.get(each.name, each.name), each.comment) for each in table]
+    described = [(name, _description(model, name), old) for name, old in named]
     changed = [(name, new) for name, new, old in described if new != old and (new or whole)]
     if changed:
         comments = ", ".join(f"{quoted(name)} COMMENT {_text(new)}" for name, new in changed)
@@ -146,7 +282,8 @@ def _set_properties(model: Model, schema: StructType, spark: SparkSession, table
 
 def _properties(model: Model, schema: StructType) -> dict[str, str]:
     time = field_of(schema, model.time.column) if model.time else None
-    return {**model.properties, **({f"write.metadata.metrics.column.{time.name}": "full"} if time else {})}
+    declared = {**(_MERGE_ON_READ if model.kind in (Kind.MERGE, Kind.SCD2) else {}), **model.properties}
+    return {**declared, **({f"write.metadata.metrics.column.{time.name}": "full"} if time else {})}
 
 
 def _pairs(properties: Mapping[str, str]) -> str:
@@ -154,32 +291,24 @@ def _pairs(properties: Mapping[str, str]) -> str:
 
 
 def _columns(model: Model, fields: Iterable[StructField]) -> str:
-    return ", ".join(_ddl(field, _description(model, field)) for field in fields)
+    return ", ".join(_ddl(model, field) for field in fields)
 
 
-def _description(model: Model, field: StructField) -> str:
-    return next((text for name, text in model.columns.items() if name.casefold() == field.name.casefold()), "")
+def _description(model: Model, column: str) -> str:
+    return next((text for name, text in model.columns.items() if name.casefold() == column.casefold()), "")
 
 
-def _ddl(field: StructField, description: str) -> str:
-    """A column as it is declared. What a query happens to know about nulls is no promise about the table."""
-    from pyspark.sql.types import StructField, StructType
+def _ddl(model: Model, field: StructField) -> str:
+    """A column as it is declared. What a query happens to know about nulls is no promise about the table.
 
-    about = {"comment": description} if description else {}
-    return StructType([StructField(field.name, _nullable(field.dataType), True, about)]).toDDL()
+    Not by Spark's own `toDDL`, which would ask the server for every column.
+    """
+    from pyspark.sql.types import StructType
 
-
-def _nullable(kind: DataType) -> DataType:
-    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
-
-    match kind:
-        case ArrayType():
-            return ArrayType(_nullable(kind.elementType), True)
-        case MapType():
-            return MapType(_nullable(kind.keyType), _nullable(kind.valueType), True)
-        case StructType():
-            return StructType([StructField(each.name, _nullable(each.dataType), True) for each in kind])
-    return kind
+    (column,) = of_query(StructType([field]).jsonValue())
+    required = field.name.casefold() in map(str.casefold, contract.required(model))
+    null = " NOT NULL" if required else ""
+    return f"{quoted(column.name)} {column.type}{null}{comment(_description(model, field.name))}"
 
 
 def comment(text: str) -> str:

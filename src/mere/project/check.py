@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mere.errors import MetadataMissing, ProjectError
+from mere.errors import ProjectError
 from mere.names import TableName, near
+from mere.project.cases import Case, read_cases
+from mere.project.graph import maker_of
 from mere.project.load import Loader
 from mere.project.model import Csv, Kind, Model, Python, Sql
 from mere.project.rules import ERRORS, Rule
+from mere.project.schemas import columns_in_lake
 from mere.project.seeds import columns_of
 
 if TYPE_CHECKING:
@@ -77,10 +80,7 @@ def check(
     try:
         graph = loader.load()
     except ProjectError as error:
-        problems = [
-            Finding(Rule.PARSE, each.problem, each.file, each.line, each.column, each.remedy) for each in error.problems
-        ]
-        return Checked(0, tuple(problems))
+        return Checked(0, tuple(_problems(error)))
     chosen = graph.select(patterns)
     # The columns of a model are those of its inputs, so that all are looked at, whichever are asked about.
     examiner = _Examiner(loader, graph.models, tables)
@@ -90,9 +90,20 @@ def check(
         for finding in examiner.examine(model)
         if model.name in chosen and finding.rule not in model.off
     ]
+    try:
+        cases = read_cases(loader.files, graph)
+    except ProjectError as error:
+        found += _problems(error)
+    else:
+        found += [each for case in cases if case.model.name in chosen for each in examiner.examine_case(case)]
     if len(chosen) == len(graph.models):
         found += _unused_macros(loader, graph.models.values())
     return Checked(len(chosen), tuple(sorted(found, key=_order)))
+
+
+def _problems(error: ProjectError) -> Iterator[Finding]:
+    for each in error.problems:
+        yield Finding(Rule.PARSE, each.problem, each.file, each.line, each.column, each.remedy)
 
 
 def _order(finding: Finding) -> tuple[str, int, int, str]:
@@ -124,6 +135,16 @@ class _Examiner:
             message = "no audit keeps a bad row from being published"
             yield _finding(Rule.MISSING_AUDIT, model, message, "Write for example `audits: [{not_null: column}]`.")
 
+    def examine_case(self, case: Case) -> Iterator[Finding]:
+        """A test, when all models were examined."""
+        for table, name, entry in case.named():
+            columns = self._schemas.get(table)
+            if columns is not None and name.lower() not in {column.lower() for column in columns}:
+                message = f"there is no column `{name}` of {table}.{near(name, columns)}"
+                yield Finding(
+                    Rule.UNKNOWN_COLUMN, message, entry.file.as_posix(), entry.line, None, None, str(case.model)
+                )
+
     def _unknown_tables(self, model: Model) -> Iterator[Finding]:
         """A warning: somebody may yet write such a table."""
         if self._tables is None:
@@ -131,22 +152,17 @@ class _Examiner:
         read = {each.table: (model.file, each.line) for each in model.inputs}
         read = {table: (audit.file, audit.line) for audit in model.audits for table in audit.reads} | read
         for table, (file, line) in read.items():
-            if table not in self._models and table not in self._tables:
+            if maker_of(table, self._models) is None and table not in self._tables:
                 known = map(str, (*self._models, *self._tables))
                 message = f"no model makes {table}, nor is it in the lake.{near(str(table), known)}"
                 yield Finding(Rule.UNKNOWN_TABLE, message, file, line, None, None, str(model))
 
     def _look_up(self, table: TableName) -> None:
         """A table that no model makes has the columns that it has in the lake."""
-        if table in self._schemas or table in self._models or self._tables is None or table not in self._tables:
+        if table in self._schemas or table in self._models or self._tables is None:
             return
-        from mere.lake.show import schema_of
-
-        try:
-            fields = schema_of(self._tables.metadata(table))["fields"]
-        except MetadataMissing:
-            return
-        self._schemas[table] = tuple(field["name"] for field in fields)
+        if (columns := columns_in_lake(self._tables, table)) is not None:
+            self._schemas[table] = columns
 
     def _seed_columns(self, body: Csv) -> tuple[str, ...]:
         return tuple(columns_of(self._loader.files.content(PurePosixPath(body.path)), body.delimiter))
@@ -174,7 +190,7 @@ class _Examiner:
             yield Finding(Rule.SELECT_STAR, message, model.file, line, None, "Name the columns.", str(model))
         yield from _unread_ctes(model, body, tree)
         if (columns := output_columns(tree, self._schemas)) is not None:
-            self._schemas[model.name] = columns
+            self._schemas[model.name] = (*columns, *model.added_columns)
 
     def _unknown_settings(self, model: Model) -> Iterator[Finding]:
         columns = self._schemas.get(model.name)
@@ -186,6 +202,11 @@ class _Examiner:
                 line = self._line_of(model, key)
                 message = f"`{key}` names `{name}`, which {model} does not have.{near(name, columns)}"
                 yield Finding(Rule.UNKNOWN_COLUMN, message, model.file, line, None, None, str(model))
+        promised = {name.lower() for name in (*model.contract, *model.added_columns)}
+        for name in columns if model.contract else ():
+            if name.lower() not in promised:
+                message, line = f"`{name}` is not in the contract", self._line_of(model, "contract")
+                yield Finding(Rule.UNKNOWN_COLUMN, message, model.file, line, None, "Promise it.", str(model))
 
     def _line_of(self, model: Model, key: str) -> int:
         """Where a setting stands in a header."""
@@ -199,7 +220,7 @@ def _finding(rule: Rule, model: Model, message: str, remedy: str | None = None) 
     return Finding(rule, message, model.file, model.body.line, None, remedy, str(model))
 
 
-def position(node: exp.Expr, body: Sql) -> tuple[int, int | None]:
+def position(node: exp.Expr, body: Sql | Python | Csv) -> tuple[int, int | None]:
     """The line and column in the file; in an expanded macro, those that they would have if it stood there."""
     at: exp.Expr | None = node
     while at is not None:
@@ -215,7 +236,11 @@ def _settings_columns(model: Model) -> Iterator[tuple[str, str]]:
     if model.time is not None:
         yield "time_column", model.time.column
     yield from (("key", name) for name in model.key)
-    yield from (("columns", name) for name in model.columns)
+    yield from (("latest_by", name) for name in (model.latest_by,) if name)
+    yield from (("updated_at", name) for name in (model.updated_at,) if name)
+    yield from (("compare", name) for name in model.compare)
+    yield from (("contract", name) for name in model.contract)
+    yield from (("columns", name) for name in {**model.columns, **model.was} if not model.contract)
     yield from (("sort_by", name.split()[0]) for name in model.sort_by if re.match(r"\w+(\s|$)", name))
     yield from (("partition_by", re.findall(r"\w+", name)[-1]) for name in model.partition_by)
 

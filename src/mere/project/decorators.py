@@ -13,14 +13,19 @@ def model(
     *,
     kind: str = "full",
     description: str = "",
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | Mapping[str, str]] | None = None,
+    contract: Mapping[str, str | Mapping[str, Any]] | None = None,
     tags: Sequence[str] = (),
     time_column: str | None = None,
     grain: str = "day",
     start: str | None = None,
     unfinished: str = "build",
     batch: int | None = None,
+    context: str | None = None,
     key: str | Sequence[str] = (),
+    latest_by: str | None = None,
+    updated_at: str | None = None,
+    compare: str | Sequence[str] = (),
     partition_by: str | Sequence[str] = (),
     sort_by: str | Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
@@ -32,20 +37,38 @@ def model(
 
     The function stays what it is, so that a test can call it with DataFrames of its own.
     """
-    del name, kind, description, columns, tags, time_column, grain, start, unfinished, batch
-    del key, partition_by, sort_by, properties, audits, now, off
+    del name, kind, description, columns, contract, tags, time_column, grain, start, unfinished, batch, context
+    del key, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
     return lambda function: function
 
 
-def table(name: str, *, time: str | None = None, on_change: str | None = None, new_rows: bool = False) -> Any:
+def table(
+    name: str,
+    *,
+    time: str | None = None,
+    key: str | Sequence[str] | Mapping[str, str] = (),
+    on_change: str | None = None,
+    new_rows: bool = False,
+) -> Any:
     """The default of a parameter that gets a table's rows.
 
-    `time`: the column by which mere cuts them to the window that is built. `on_change`: for a table that is read whole,
-    whether a change of it means to `rebuild` all windows or to `ignore` it. `new_rows`: an append model takes only the
-    rows that were added.
+    `time`: the column by which mere cuts them to the window that is built. `key`: the columns or expressions that give
+    the model's key, by which mere cuts them to the keys that are built. `on_change`: for a table that is read whole,
+    whether a change of it means to `rebuild` all or to `ignore` it. `new_rows`: an append model takes only the rows
+    that were added.
     """
-    del time, on_change, new_rows
-    return _Unfilled(name)
+    del time, key, on_change, new_rows
+    return _Unfilled(f"table({name!r})")
+
+
+def changes(name: str) -> Any:
+    """The default of a parameter of a merge or append model that gets the rows of a table which came and went since the
+    last build, at the first build all of them, with a column `_change`.
+
+    It is `insert` or `delete`; where the table is a model with a `key`, an update is an `update_before` and an
+    `update_after`. In a merge model, rows that come back with `_change` = `delete` delete their key.
+    """
+    return _Unfilled(f"changes({name!r})")
 
 
 class _Unfilled:
@@ -56,9 +79,8 @@ class _Unfilled:
 
     def __getattr__(self, attribute: str) -> Any:
         raise AttributeError(
-            f"{attribute!r} of table({self._name!r}): outside of a run there are no rows."
-            " Call the function with a DataFrame."
+            f"{attribute!r} of {self._name}: outside of a run there are no rows. Call the function with a DataFrame."
         )
 
     def __repr__(self) -> str:
-        return f"table({self._name!r})"
+        return self._name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 
@@ -40,6 +40,7 @@ class Graph:
         for model in named.values():
             for error in _new_rows_of_views(model, named):
                 problems.add(error)
+        named = {name: _knowing_updates(model, named) for name, model in named.items()}
         ordered = _ordered(named)
         left = {name: model for name, model in named.items() if name not in ordered}
         for path in _cycles(left):
@@ -61,6 +62,10 @@ class Graph:
                 found.setdefault(each.table, []).append(model.name)
         return {table: tuple(readers) for table, readers in found.items()}
 
+    def maker(self, table: TableName) -> TableName | None:
+        """The model whose build makes a table: the table itself, or the quarantine of one; None if no model does."""
+        return maker_of(table, self.models)
+
     def inputs_of(self, name: TableName) -> tuple[TableName, ...]:
         return tuple(each.table for each in self.models[name].inputs)
 
@@ -70,10 +75,10 @@ class Graph:
 
     def upstream(self, names: Iterable[TableName]) -> set[TableName]:
         """Models that these stand on, directly or not, and themselves."""
-        return self._reach(names, self.inputs_of)
+        return self._reach(names, lambda name: filter(None, map(self.maker, self.inputs_of(name))))
 
     def downstream(self, names: Iterable[TableName]) -> set[TableName]:
-        return self._reach(names, self.readers_of)
+        return self._reach(names, lambda name: (*self.readers_of(name), *self.readers_of(name.quarantine)))
 
     def _reach(self, names: Iterable[TableName], following: _Following) -> set[TableName]:
         found: set[TableName] = set()
@@ -118,6 +123,15 @@ class Graph:
         return [*map(str, self.models), *sorted(tags)]
 
 
+def _knowing_updates(model: Model, models: Mapping[TableName, Model]) -> Model:
+    """A model that takes changes is told which of them are updates, where a table has a key."""
+    if not any(each.changes for each in model.inputs):
+        return model
+    keys = {name: each.key for name, each in models.items()}
+    inputs = (replace(each, updates_by=keys.get(each.table, ())) if each.changes else each for each in model.inputs)
+    return replace(model, inputs=tuple(inputs))
+
+
 def _twice(first: Model, second: Model) -> ConfigError:
     return ConfigError(
         f"there are two models {first.name}: the other is in {first.file}:{first.body.line}",
@@ -129,18 +143,27 @@ def _twice(first: Model, second: Model) -> ConfigError:
 
 def _new_rows_of_views(model: Model, models: Mapping[TableName, Model]) -> Iterator[ConfigError]:
     for each in model.inputs:
-        if each.new_rows and each.table in models and models[each.table].kind is Kind.VIEW:
+        if (each.new_rows or each.changes) and each.table in models and models[each.table].kind is Kind.VIEW:
             yield ConfigError(
-                f"{each.table} is a view: which of its rows are new cannot be known",
+                f"{each.table} is a view: which of its rows {'changed' if each.changes else 'are new'} cannot be known",
                 remedy="Read the table behind it, or write `kind: full`.",
                 file=model.file,
                 line=each.line,
             )
 
 
+def maker_of(table: TableName, models: Mapping[TableName, Model]) -> TableName | None:
+    """See `Graph.maker`."""
+    if table in models:
+        return table
+    of = table.quarantined
+    return of if of is not None and of in models and models[of].quarantines else None
+
+
 def _ordered(models: Mapping[TableName, Model]) -> dict[TableName, Model]:
     """By dependency, then by name; those in a cycle, or behind one, are left out."""
-    waits = {name: {each.table for each in model.inputs if each.table in models} for name, model in models.items()}
+    made = {each.table: maker_of(each.table, models) for model in models.values() for each in model.inputs}
+    waits = {name: {of for each in model.inputs if (of := made[each.table])} for name, model in models.items()}
     readers: dict[TableName, list[TableName]] = {}
     for name, tables in waits.items():
         for table in tables:
@@ -168,7 +191,8 @@ def _cycles(models: Mapping[TableName, Model]) -> Iterable[list[TableName]]:
             seen.add(name)
             path.append(name)
             # Each of these waits for another of these, so that the way back always leads into a cycle.
-            name = next((each.table for each in models[name].inputs if each.table in models), None)
+            makers = (maker_of(each.table, models) for each in models[name].inputs)
+            name = next((each for each in makers if each in models), None)
         if name in path:
             yield path[path.index(name) :]
 
@@ -178,7 +202,7 @@ def _cycle(path: list[TableName], models: Mapping[TableName, Model]) -> ConfigEr
     at = path.index(min(path))
     around = [*path[at:], *path[: at + 1]]
     model = models[around[0]]
-    read = next(each for each in model.inputs if each.table == around[1])
+    read = next(each for each in model.inputs if maker_of(each.table, models) == around[1])
     shown = " ← ".join(map(str, around))
     message = f"{model} reads itself" if len(path) == 1 else f"the models go round in a circle: {shown}"
     return ConfigError(message, remedy="Take one of the reads out.", file=model.file, line=read.line)

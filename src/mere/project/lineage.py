@@ -94,9 +94,9 @@ def origins(scope: Scope, column: exp.Column, grain: Grain, only: str = "", path
     sources = sources_of(scope)
     if sources is None:
         return
-    candidates = _candidates({name: source for name, (_, source) in sources.items()}, column)
-    certain = bool(column.table) or len(candidates) == 1
-    for name, source in candidates.items():
+    found = candidates({name: source for name, (_, source) in sources.items()}, column)
+    certain = bool(column.table) or len(found) == 1
+    for name, source in found.items():
         if only and name != only:
             continue
         if _is_renamed(sources[name][0]):
@@ -105,11 +105,11 @@ def origins(scope: Scope, column: exp.Column, grain: Grain, only: str = "", path
             yield from outputs(source, column.name, grain, path, certain)
         else:
             yield Origin(source, column.name, certain, path)
-    if not candidates:
+    if not found:
         yield Origin(None, column.name, True, path)
 
 
-def _candidates(sources: Mapping[str, Source], column: exp.Column) -> dict[str, Source]:
+def candidates(sources: Mapping[str, Source], column: exp.Column) -> dict[str, Source]:
     """The sources that may have the column."""
     if column.table:
         return {name: source for name, source in sources.items() if name.lower() == column.table.lower()}
@@ -240,7 +240,7 @@ def mixed_by(path: Path, grain: Grain) -> exp.Expr | None:
 
 def _mixer(step: Step, grain: Grain) -> exp.Expr | None:
     scope, query = step.scope, step.scope.expression
-    if (cut := _limit(query)) is not None:
+    if (cut := cut_of(query)) is not None:
         return cut
     around = query.find_ancestor(exp.With)
     if scope.is_cte and scope.set_operation_scopes and around is not None and around.args.get("recursive"):
@@ -251,7 +251,7 @@ def _mixer(step: Step, grain: Grain) -> exp.Expr | None:
         if not pivot.args.get("unpivot"):
             return pivot
     group: exp.Expr | None = query.args.get("group")
-    if group is not None and not _keeps_apart(step, _keys(group, query), grain):
+    if group is not None and not _keeps_apart(step, group_keys(group, query), grain):
         return group
     if group is None and isinstance(inside(step.value), exp.Column) and step.value.find(*_PICKS):
         return step.value
@@ -262,8 +262,8 @@ def _mixer(step: Step, grain: Grain) -> exp.Expr | None:
     return None
 
 
-def _limit(query: exp.Expr) -> exp.Expr | None:
-    """Of a query, or of brackets around it."""
+def cut_of(query: exp.Expr) -> exp.Expr | None:
+    """LIMIT or OFFSET of a query, or of brackets around it."""
     node: exp.Expr | None = query
     while node is query or isinstance(node, exp.Subquery):
         cut: exp.Expr | None = node.args.get("limit") or node.args.get("offset")
@@ -273,7 +273,7 @@ def _limit(query: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _keys(group: exp.Expr, query: exp.Select) -> Iterator[exp.Expr]:
+def group_keys(group: exp.Expr, query: exp.Select) -> Iterator[exp.Expr]:
     if group.args.get("all"):
         yield from (select.unalias() for select in query.selects if not select.find(exp.AggFunc))
     if any(group.args.get(each) for each in ("cube", "rollup", "grouping_sets")):

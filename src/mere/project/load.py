@@ -14,11 +14,11 @@ from mere.errors import ConfigError, UsageError
 from mere.project.cache import Cache, Cached
 from mere.project.digests import digest_of
 from mere.project.graph import Graph
-from mere.project.model import Model
+from mere.project.model import Model, Sql
 from mere.project.problems import Problems
 from mere.project.templates import MacroFile, Templates
 
-FOLDERS = MODELS, SEEDS, MACROS, AUDITS = "models", "seeds", "macros", "audits"
+FOLDERS = MODELS, SEEDS, MACROS, AUDITS, TESTS = "models", "seeds", "macros", "audits", "tests"
 Variables = Mapping[str, str]
 NO_VARIABLES: Variables = {}
 
@@ -52,6 +52,14 @@ class Loader:
             graph = Graph.of(models)
         self.problems.raise_any()
         return graph
+
+    def again(self, model: Model) -> Model:
+        """A model, read with the variables of this loader. What other models are stays in the cache."""
+        if not isinstance(model.body, Sql):
+            return model
+        read = self._read_sql(PurePosixPath(model.file)).models[0]
+        self.problems.raise_any()
+        return read
 
     @cached_property
     def templates(self) -> Templates:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from mere.audits.audit import Audit
 from mere.names import TableName
-from mere.windows import Grain
+from mere.windows import FIRST, LAST, Grain, Span, Spans
+
+# The columns that an scd2 model has besides those of its query.
+HISTORY = VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
 
 
 class Kind(StrEnum):
@@ -17,12 +20,14 @@ class Kind(StrEnum):
     FULL = "full"  # the whole table at every build
     INCREMENTAL = "incremental"  # by time: whole windows are overwritten
     APPEND = "append"  # the rows that were added to one input since the last build
+    MERGE = "merge"  # one row per key: the keys that changed are built again
+    SCD2 = "scd2"  # the history of each key: its versions, and from when to when each of them held
     VIEW = "view"
 
     @property
     def keeps_rows(self) -> bool:
         """Whether a build may leave rows of earlier builds: only then does new code for what is new mean anything."""
-        return self in (Kind.INCREMENTAL, Kind.APPEND)
+        return self in (Kind.INCREMENTAL, Kind.APPEND, Kind.MERGE, Kind.SCD2)
 
 
 class OnChange(StrEnum):
@@ -41,6 +46,12 @@ class Input:
     time: str | None = None  # the column by which an incremental model reads it in windows; None: it is read whole
     on_change: OnChange | None = None  # of an input that is read whole
     new_rows: bool = False  # an append model takes only the rows added to it
+    # Of a merge or scd2 model: columns of its key, and the expression over this input's own columns that gives each.
+    key: tuple[tuple[str, str], ...] = ()
+    rowwise: bool = False  # each of its rows makes rows of the model by itself, whatever other rows it has
+    changes: bool = False  # a Python model is given the rows that came and went, with the column `_change`
+    updates_by: tuple[str, ...] = ()  # of such an input: the key of the model that makes it, if that has one
+    lookup: bool = False  # not read by the query, but by a rule that quarantines
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,27 @@ class Time:
     start: datetime | None = None  # the first window; None: where the data begins
     unfinished: bool = True  # whether the window in which we live is built
     batch: int = 366  # at most so many windows in one write, after which a run can be resumed
+    context: timedelta = timedelta()  # how far before its window a row looks at others
+
+    def touched_by(self, spans: Spans) -> Spans:
+        """The windows whose rows may look at rows of these times."""
+        later = (Span(span.start, span.end + min(self.context, LAST - span.end)) for span in spans)
+        return Spans.of(later).widened(self.grain)
+
+    def read_for(self, spans: Spans) -> Spans:
+        """The times at which the rows of these windows may look."""
+        return Spans.of(self.before(span) for span in spans)
+
+    def before(self, span: Span) -> Span:
+        return Span(span.start - min(self.context, span.start - FIRST), span.end)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a contract says of a column."""
+
+    type: str  # in Spark's words
+    nullable: bool = True
 
 
 @dataclass(frozen=True)
@@ -96,8 +128,13 @@ class Model:
     now: Grain | None = None  # the precision of `:now`, which it must declare if it uses it
     description: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)  # their descriptions
+    was: Mapping[str, str] = field(default_factory=dict)  # the name that a column had before, by its name
+    contract: Mapping[str, Promise] = field(default_factory=dict)  # all of its columns, if it has one
     tags: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    latest_by: str | None = None  # of a merge model's rows of one key, the one with the greatest value is taken
+    updated_at: str | None = None  # of an scd2 model: the column that says from when a row holds
+    compare: tuple[str, ...] = ()  # in which columns versions of an scd2 model differ; none: all but the key
     partition_by: tuple[str, ...] = ()  # `city`, `day(order_date)`, `bucket(16, id)`
     sort_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -108,6 +145,21 @@ class Model:
     def code(self) -> str:
         """What is compared to know whether the code changed."""
         return self.body.text if isinstance(self.body, Sql) else self.body.code
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows of its query may go to its quarantine."""
+        return any(audit.quarantine for audit in self.audits)
+
+    @property
+    def writes(self) -> tuple[TableName, ...]:
+        """The tables that a build of it makes or changes."""
+        return (self.name, self.name.quarantine) if self.quarantines else (self.name,)
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """That the table has besides those of the query."""
+        return HISTORY if self.kind is Kind.SCD2 else ()
 
     def __str__(self) -> str:
         return str(self.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import symtable
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -15,10 +15,18 @@ from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project import literals
 from mere.project.fingerprint import Source, fingerprint
-from mere.project.inputs import complete, in_default
+from mere.project.inputs import complete, in_default, key_of, refuse_lookups_in_part, with_lookups
 from mere.project.model import Input, Kind, Model, OnChange, Python
 from mere.project.problems import Problems
-from mere.project.settings import INPUT_KEYS, MODEL_KEYS, NAME_RULE, read_settings, table_name, valid_name
+from mere.project.settings import (
+    INPUT_KEYS,
+    MODEL_KEYS,
+    NAME_RULE,
+    declared_key,
+    read_settings,
+    table_name,
+    valid_name,
+)
 
 _KEYS = tuple(key for key in MODEL_KEYS if key != "inputs")
 _GIVEN = ("now", "spark")  # parameters that mere itself fills in
@@ -27,10 +35,11 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class _Names:
-    """What `mere.model` and `mere.table` are called in a file."""
+    """What `mere.model`, `mere.table` and `mere.changes` are called in a file."""
 
     model: frozenset[str]
     table: frozenset[str]
+    changes: frozenset[str]
 
 
 def read_python(path: Path, text: str, customs: Mapping[str, Custom], source: Source) -> tuple[Model, ...]:
@@ -61,7 +70,7 @@ def read_python(path: Path, text: str, customs: Mapping[str, Custom], source: So
 
 
 def _names(tree: ast.Module) -> _Names:
-    found: dict[str, set[str]] = {"model": set(), "table": set()}
+    found: dict[str, set[str]] = {"model": set(), "table": set(), "changes": set()}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "mere" and not node.level:
             for alias in node.names:
@@ -72,7 +81,7 @@ def _names(tree: ast.Module) -> _Names:
                 if alias.name == "mere":
                     for name, known_as in found.items():
                         known_as.add(f"{alias.asname or 'mere'}.{name}")
-    return _Names(frozenset(found["model"]), frozenset(found["table"]))
+    return _Names(**{name: frozenset(known_as) for name, known_as in found.items()})
 
 
 def _decorator(function: _Function, names: _Names, path: Path, problems: Problems) -> ast.Call | None:
@@ -92,12 +101,12 @@ def _decorator(function: _Function, names: _Names, path: Path, problems: Problem
 
 
 def _bare(function: _Function, call: ast.Call, names: _Names) -> _Function:
-    """Without what does not change the rows: its settings stand in the model, and `on_change` says when it is built."""
+    """Without what does not change the rows: its settings stand in the model, and what else says when it is built."""
     bare = copy.deepcopy(function)
     bare.decorator_list.pop(function.decorator_list.index(call))
     for default in [*bare.args.defaults, *bare.args.kw_defaults]:
         if isinstance(default, ast.Call) and ast.unparse(default.func) in names.table:
-            default.keywords = [each for each in default.keywords if each.arg != "on_change"]
+            default.keywords = [each for each in default.keywords if each.arg not in ("on_change", "key")]
     return bare
 
 
@@ -143,9 +152,15 @@ class _Reader:
             self._problem("a view is SQL: a function cannot be one", "Choose another kind.", call)
         if isinstance(function, ast.AsyncFunctionDef):
             self._problem("a model cannot be an async function", "Write `def`.", function)
-        inputs, parameters, given = self._parameters(function)
+        inputs, parameters, given = self._parameters(function, settings.fields.get("key", ()))
         takes_now, now = "now" in given, settings.fields.get("now")
-        if takes_now and now is None:
+        if takes_now and settings.kind is Kind.SCD2:
+            self._problem(
+                "an scd2 model cannot take `now`: its history would depend on when it is built",
+                "Add it where the history is read.",
+                function,
+            )
+        elif takes_now and now is None:
             self._problem(
                 "the parameter `now` needs a precision, which says how often it is a reason to build",
                 'Write for example now="day" in the decorator.',
@@ -153,7 +168,11 @@ class _Reader:
             )
         if now is not None and not takes_now:
             self._problem("`now` is declared, but there is no parameter `now`", "Add one, or remove it.", call)
-        completed = complete(settings.kind, inputs, self.file, function.lineno, in_default, self.problems)
+        audits = settings.fields["audits"]
+        completed = complete(
+            settings.kind, with_lookups(inputs, audits), self.file, function.lineno, in_default, self.problems
+        )
+        refuse_lookups_in_part(completed, audits, self.problems)
         self.problems.raise_any()
         body = Python(function.name, function.lineno, tuple(parameters), code, takes_now, "spark" in given)
         return Model(name, settings.kind, self.file, body, completed, **settings.fields)
@@ -185,15 +204,17 @@ class _Reader:
             )
         return TableName(schema, name)
 
-    def _parameters(self, function: _Function) -> tuple[list[Input], list[tuple[str, TableName]], set[str]]:
+    def _parameters(
+        self, function: _Function, key: Sequence[str]
+    ) -> tuple[list[Input], list[tuple[str, TableName]], set[str]]:
         inputs: list[Input] = []
         parameters: list[tuple[str, TableName]] = []
         given: set[str] = set()
         for parameter, default in self._defaults(function):
-            is_table = isinstance(default, ast.Call) and ast.unparse(default.func) in self.names.table
-            if isinstance(default, ast.Call) and is_table:
+            called = ast.unparse(default.func) if isinstance(default, ast.Call) else ""
+            if isinstance(default, ast.Call) and called in self.names.table | self.names.changes:
                 with self.problems.gather():
-                    read = self._input(default)
+                    read = self._input(default, key, called in self.names.changes)
                     if any(each.table == read.table for each in inputs):
                         self._problem(
                             f"{read.table} is the input of two parameters", "Take one of them out.", parameter
@@ -220,22 +241,26 @@ class _Reader:
         yield from zip(positional, [*missing, *arguments.defaults], strict=True)
         yield from zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
 
-    def _input(self, call: ast.Call) -> Input:
+    def _input(self, call: ast.Call, key: Sequence[str], changes: bool) -> Input:
         entry = literals.mapping(call.keywords, self.path, call.lineno)
         if len(call.args) != 1:
+            function = ast.unparse(call.func)
             raise entry.error(
-                "`table` has one argument without a keyword: the table's name", 'Write table("schema.name").'
+                f"`{function}` has one argument without a keyword: the table's name",
+                f'Write {function}("schema.name").',
             )
         table = table_name(literals.text(call.args[0], self.path, "the table's name"), entry)
         if "." in table.namespace:
             raise entry.error(f"`{table}` has too many parts: a ref is never written in a model", "Write schema.table.")
-        given = entry.keys(*INPUT_KEYS)
+        given = entry.keys(*() if changes else INPUT_KEYS)
         return Input(
             table,
             call.lineno,
             _optional(given.get("time")),
             OnChange(given["on_change"].choice(*OnChange)) if _optional(given.get("on_change")) else None,
             given["new_rows"].flag() if "new_rows" in given else False,
+            key=key_of(declared_key(given["key"]), key, given["key"]) if "key" in given else (),
+            changes=changes,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlglot import exp, parse
 from sqlglot.errors import ParseError, TokenError
@@ -44,10 +45,18 @@ class Query:
     reads: tuple[Read, ...]
     placeholders: frozenset[str]
     times: Times
+    tree: exp.Expr
 
 
-def analyze(text: str, file: str, first_line: int, problems: Problems, grain: Grain = Grain.DAY) -> Query | None:
-    """None if there is no query to speak of. `grain`: of the model's windows."""
+def analyze(
+    text: str,
+    file: str,
+    first_line: int,
+    problems: Problems,
+    grain: Grain = Grain.DAY,
+    context: timedelta = timedelta(),
+) -> Query | None:
+    """None if there is no query to speak of. `grain`: of the model's windows; `context`: how far they look back."""
     place = _Place(file, first_line)
     try:
         text = without_end(text, place)
@@ -74,8 +83,8 @@ def analyze(text: str, file: str, first_line: int, problems: Problems, grain: Gr
                     f"`{function.sql(SparkView)}` hides which table is read", function, _HIDING[function.name.lower()]
                 )
             )
-    times = Times(tree, grain, lambda message, node, remedy: problems.add(place.error(message, node, remedy)))
-    return Query(text, tuple(_reads(times, place, problems)), frozenset(names), times)
+    times = Times(tree, grain, lambda message, node, remedy: problems.add(place.error(message, node, remedy)), context)
+    return Query(text, tuple(_reads(times, place, problems)), frozenset(names), times, tree)
 
 
 class _Place:
@@ -135,7 +144,17 @@ def _one_query(text: str, place: _Place) -> exp.Expr:
         raise place.error(
             f"{tree.key.upper()} cannot stand in a model", tree, "A model is one SELECT; mere writes the table itself."
         )
+    _spell_ctes(tree)
     return tree
+
+
+def _spell_ctes(tree: exp.Expr) -> None:
+    """As where they are defined: to Spark their case does not matter, to sqlglot's scopes it does."""
+    spelled = {cte.alias.lower(): cte.alias for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table) if spelled else ():
+        name = spelled.get(table.name.lower()) if not table.db else None
+        if name is not None and isinstance(table.this, exp.Identifier):
+            table.this.set("this", name)
 
 
 def _reads(times: Times, place: _Place, problems: Problems) -> Iterator[Read]:
@@ -144,12 +163,12 @@ def _reads(times: Times, place: _Place, problems: Problems) -> Iterator[Read]:
         with problems.gather():
             found.setdefault(_table_name(node, place), []).append(node)
     for table, nodes in found.items():
-        columns = {times.column_of(node) for node in nodes}
+        columns = {column and column.lower(): column for column in map(times.column_of, nodes)}
         # Read once by windows and once as a whole, it cannot be known which windows a change of it touches.
         yield Read(
             table,
             place.line(nodes[0]),
-            columns.pop() if len(columns) == 1 else None,
+            next(iter(columns.values())) if len(columns) == 1 else None,
             next(filter(None, map(times.mixed, nodes)), None),
             next(filter(None, map(times.shifted, nodes)), None),
         )

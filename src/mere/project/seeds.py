@@ -12,6 +12,7 @@ from mere import entries
 from mere.audits.audit import Custom
 from mere.errors import ConfigError
 from mere.names import TableName, near
+from mere.project.inputs import with_lookups
 from mere.project.model import Csv, Kind, Model
 from mere.project.problems import Problems
 from mere.project.settings import NAME_RULE, SEED_KEYS, Settings, read_settings, valid_name
@@ -42,7 +43,9 @@ def read_seed(path: Path, content: bytes, sidecar: tuple[Path, str] | None, cust
     problems.raise_any()
     how = json.dumps([dict(settings.types), settings.delimiter], sort_keys=True)
     code = hashlib.sha256(how.encode() + b"\n" + content).hexdigest()
-    return Model(name, Kind.SEED, file, Csv(file, code, settings.types, settings.delimiter), **settings.fields)
+    body = Csv(file, code, settings.types, settings.delimiter)
+    inputs = tuple(with_lookups((), settings.fields.get("audits", ())))
+    return Model(name, Kind.SEED, file, body, inputs, **settings.fields)
 
 
 def _name(path: Path) -> TableName:

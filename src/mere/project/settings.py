@@ -9,29 +9,38 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from mere.audits.audit import Audit, Custom, parse
+from mere.audits.rules import TIME
 from mere.entries import Entry, nearest
-from mere.errors import InvalidName
-from mere.names import TableName
+from mere.errors import ConfigError, InvalidName
+from mere.names import QUARANTINE, TableName
+from mere.project.declared import read_context, read_declared
 from mere.project.model import Kind, OnChange, Time
 from mere.project.problems import Problems
 from mere.project.rules import SWITCHABLE
 from mere.windows import Grain, instant
 
-_TIME = ("time_column", "grain", "start", "unfinished", "batch")
-_EVERY = ("description", "columns", "tags", "key", "audits", "off")
+_TIME = ("time_column", "grain", "start", "unfinished", "batch", "context")
+_EVERY = ("description", "columns", "contract", "tags", "key", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
-MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "inputs", "now")
+MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "inputs", "now")
 SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
-INPUT_KEYS = ("time", "on_change", "new_rows")
+INPUT_KEYS = ("time", "key", "on_change", "new_rows")
 
 # Every engine and every shell takes such a name without quotes.
 _PART = re.compile(r"[a-z][a-z0-9_]*")
-NAME_RULE = "The parts of a name start with a letter and have only a-z, 0-9 and _: gold.daily_revenue."
+NAME_RULE = (
+    "The parts of a name start with a letter and have only a-z, 0-9 and _: gold.daily_revenue."
+    f" Names that end in {QUARANTINE} are kept for the bad rows of other tables."
+)
 
 _COLUMN = r"[A-Za-z_][A-Za-z0-9_]*"
 _TRANSFORM = re.compile(
     rf"{_COLUMN}|(years?|months?|days?|hours?)\(\s*{_COLUMN}\s*\)|(bucket|truncate)\(\s*\d+\s*,\s*{_COLUMN}\s*\)"
 )
+
+
+# Of an input: for each column of the model's key its expression, in the key's order or by the column's name.
+DeclaredKey = tuple[str, ...] | Mapping[str, str]
 
 
 class Place(NamedTuple):
@@ -41,6 +50,7 @@ class Place(NamedTuple):
     time: str | None = None
     on_change: OnChange | None = None
     new_rows: bool = False
+    key: DeclaredKey = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Settings:
 
 
 def valid_name(schema: str, name: str) -> bool:
-    return bool(_PART.fullmatch(schema) and _PART.fullmatch(name))
+    return bool(_PART.fullmatch(schema) and _PART.fullmatch(name)) and not name.endswith(QUARANTINE)
 
 
 def read_settings(entry: Entry, valid: Sequence[str], customs: Mapping[str, Custom], problems: Problems) -> Settings:
@@ -71,12 +81,15 @@ def read_settings(entry: Entry, valid: Sequence[str], customs: Mapping[str, Cust
         if "kind" in found:
             kind = Kind(found["kind"].choice(*(each for each in Kind if each is not Kind.SEED)))
     _refuse_without_effect(kind, found, problems)
+    _check_key(kind, entry, found, problems)
     fields: dict[str, Any] = {"time": _time(entry, found, problems)} if kind is Kind.INCREMENTAL else {}
     for key, reader in _READERS.items():
         if key in found:
             with problems.gather():
                 fields[key] = reader(found[key])
+    fields |= read_declared(found, kind, problems)
     fields["audits"] = _audits(found.get("audits"), customs, problems)
+    _refuse_quarantine(kind, fields["audits"], problems)
     settings: dict[str, Any] = {}
     for key, reader in {"inputs": _inputs, "types": _texts_by_name, "delimiter": _delimiter}.items():
         if key in found:
@@ -85,10 +98,27 @@ def read_settings(entry: Entry, valid: Sequence[str], customs: Mapping[str, Cust
     return Settings(kind, fields=fields, **settings)
 
 
+def _check_key(kind: Kind, entry: Entry, found: Mapping[str, Entry], problems: Problems) -> None:
+    told_apart = {
+        Kind.MERGE: "a merge model needs a `key`: the columns by which its rows are told apart",
+        Kind.SCD2: "an scd2 model needs a `key`: the columns that say whose versions its rows are",
+    }
+    if kind in told_apart and "key" not in found:
+        problems.add(found.get("kind", entry).error(told_apart[kind], "Write for example `key: order_id`."))
+    if "updated_at" in found and "compare" in found:
+        problems.add(
+            found["compare"].error(
+                "`compare` has no effect: versions are told apart by `updated_at`", "Keep one of the two."
+            )
+        )
+
+
 def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Problems) -> None:
     idle: list[str] = [] if kind is Kind.INCREMENTAL else list(_TIME)
     idle += ["partition_by", "sort_by", "now"] if kind is Kind.VIEW else []
     idle += ["inputs"] if kind in (Kind.FULL, Kind.VIEW) else []
+    idle += [] if kind is Kind.MERGE else ["latest_by"]
+    idle += ["now"] if kind is Kind.SCD2 else ["updated_at", "compare"]
     for key in idle:
         if key in found:
             problems.add(found[key].error(f"`{key}` has no effect: the model is {kind}", _idle_remedy(key)))
@@ -114,6 +144,7 @@ def _time(entry: Entry, found: Mapping[str, Entry], problems: Problems) -> Time 
         "start": lambda value: ("start", _instant(value)),
         "unfinished": lambda value: ("unfinished", value.choice("build", "skip") == "build"),
         "batch": lambda value: ("batch", value.count()),
+        "context": lambda value: ("context", read_context(value)),
     }
     for key in _TIME:
         if key in found:
@@ -140,6 +171,21 @@ def _audits(entry: Entry | None, customs: Mapping[str, Custom], problems: Proble
     return tuple(audits)
 
 
+def _refuse_quarantine(kind: Kind, audits: Sequence[Audit], problems: Problems) -> None:
+    taken = {TIME} if kind is Kind.INCREMENTAL else set()
+    for each in audits:
+        if not each.quarantine:
+            continue
+        if kind in (Kind.VIEW, Kind.SCD2):
+            message, remedy = f"a model of kind {kind} cannot quarantine rows", "Put the rule on a table that it reads."
+        elif each.name in taken:
+            message, remedy = f"another rule that quarantines is called {each.name}", "Give one of them a `name`."
+        else:
+            taken.add(each.name)
+            continue
+        problems.add(ConfigError(message, remedy=remedy, file=each.file, line=each.line))
+
+
 def _inputs(entry: Entry) -> dict[TableName, Place]:
     inputs = {}
     for name, value in entry.entries().items():
@@ -149,8 +195,13 @@ def _inputs(entry: Entry) -> dict[TableName, Place]:
             given["time"].text() if "time" in given else None,
             OnChange(given["on_change"].choice(*OnChange)) if "on_change" in given else None,
             given["new_rows"].flag() if "new_rows" in given else False,
+            declared_key(given["key"]) if "key" in given else (),
         )
     return inputs
+
+
+def declared_key(entry: Entry) -> DeclaredKey:
+    return _texts_by_name(entry) if entry.is_map else entry.texts()
 
 
 def table_name(text: str, entry: Entry) -> TableName:
@@ -199,9 +250,11 @@ def _off(entry: Entry) -> dict[str, str]:
 
 _READERS: dict[str, Any] = {
     "description": Entry.text,
-    "columns": _texts_by_name,
     "tags": Entry.texts,
     "key": Entry.texts,
+    "latest_by": Entry.text,
+    "updated_at": Entry.text,
+    "compare": Entry.texts,
     "partition_by": _partitions,
     "sort_by": Entry.texts,
     "properties": _texts_by_name,

@@ -10,14 +10,15 @@ from mere import entries
 from mere.audits.audit import Custom
 from mere.errors import ConfigError
 from mere.names import TableName
-from mere.project.inputs import complete, in_header, with_declared
-from mere.project.model import Input, Kind, Model, Sql, Time
+from mere.project.inputs import complete, in_header, refuse_lookups_in_part, with_declared, with_lookups
+from mere.project.model import HISTORY, Input, Kind, Model, Sql, Time
 from mere.project.problems import Problems
 from mere.project.settings import MODEL_KEYS, NAME_RULE, Settings, read_settings, valid_name
 from mere.project.templates import Templates
-from mere.windows import Grain
+from mere.windows import Grain, in_words
 
 if TYPE_CHECKING:
+    from mere.project.keys import Keyed
     from mere.project.queries import Query
 
 _WINDOW = frozenset({"start", "end"})
@@ -58,30 +59,54 @@ def read_sql(path: Path, text: str, customs: Mapping[str, Custom], templates: Te
         settings = read_settings(entries.parse(header, path), MODEL_KEYS, customs, problems)
     time: Time | None = settings.fields.get("time")
     with problems.gather():
-        query, line = _query(file, body, templates, problems, time.grain if time else Grain.DAY)
+        query, line = _query(file, body, templates, problems, time or Time("", Grain.DAY))
     if query is None:
         problems.raise_any()
     assert query is not None
     _check_placeholders(settings, query, file, line, problems)
+    by_key = _keys(settings, query)
     found = [
-        Input(read.table, read.line, read.time if settings.kind is Kind.INCREMENTAL else None) for read in query.reads
+        Input(
+            read.table,
+            read.line,
+            read.time if settings.kind is Kind.INCREMENTAL else None,
+            key=tuple(by_key[read.table].key.items()) if read.table in by_key else (),
+            rowwise=read.table in by_key and by_key[read.table].rowwise,
+        )
+        for read in query.reads
     ]
-    inputs = with_declared(found, settings.inputs, problems)
-    inputs_of_kind = complete(settings.kind, inputs, file, line, in_header, problems, _doubts(query))
+    audits = settings.fields.get("audits", ())
+    key = settings.fields.get("key", ())
+    inputs = with_declared(with_lookups(found, audits), settings.inputs, problems, key)
+    doubts = {table: each.why for table, each in by_key.items()} if by_key else _doubts(query)
+    inputs_of_kind = complete(settings.kind, inputs, file, line, in_header, problems, doubts)
+    refuse_lookups_in_part(inputs_of_kind, audits, problems)
     _refuse_shifted(settings, query, problems)
+    _refuse_taken(settings, query, file, line, problems)
     if time and not any(place.time for place in settings.inputs.values()):
         query.times.check_output(time.column)
     problems.raise_any()
     return Model(name, settings.kind, file, Sql(query.text, line), inputs_of_kind, **settings.fields)
 
 
-def _query(file: str, body: str, templates: Templates, problems: Problems, grain: Grain) -> tuple[Query | None, int]:
+def _query(file: str, body: str, templates: Templates, problems: Problems, time: Time) -> tuple[Query | None, int]:
     from mere.project.queries import analyze
 
     rendered = templates.render(file, body)
     text = rendered.lstrip()
     line = rendered[: len(rendered) - len(text)].count("\n") + 1
-    return analyze(text, file, line, problems, grain), line
+    return analyze(text, file, line, problems, time.grain, time.context), line
+
+
+def _keys(settings: Settings, query: Query) -> Mapping[TableName, Keyed]:
+    """By which columns the tables are read, if the model is built by its key."""
+    if settings.kind not in (Kind.MERGE, Kind.SCD2):
+        return {}
+    from sqlglot import exp
+
+    from mere.project.keys import keys_of
+
+    return keys_of(query.tree, {name: exp.column(name) for name in settings.fields.get("key", ())})
 
 
 def _doubts(query: Query) -> dict[TableName, str]:
@@ -89,10 +114,27 @@ def _doubts(query: Query) -> dict[TableName, str]:
     doubts = {}
     for read in query.reads:
         if read.shifted:
-            doubts[read.table] = f"`{read.shifted}` reads rows of other windows"
+            doubts[read.table] = f"`{read.shifted}` reads rows of other windows (how far back it looks, `context` says)"
         elif read.mixed:
             doubts[read.table] = f"`{read.mixed}` mixes rows of several times before they are cut to the window"
     return doubts
+
+
+def _refuse_taken(settings: Settings, query: Query, file: str, line: int, problems: Problems) -> None:
+    """Columns of the query that have the name of one that mere adds."""
+    from mere.project.columns import output_columns
+
+    if settings.kind is Kind.SCD2:
+        for name in output_columns(query.tree, {}) or ():
+            if name.lower() in HISTORY:
+                problems.add(
+                    ConfigError(
+                        f"`{name}` is a column that mere itself adds to an scd2 model",
+                        remedy=f"Name it otherwise: {name} AS …",
+                        file=file,
+                        line=line,
+                    )
+                )
 
 
 def _refuse_shifted(settings: Settings, query: Query, problems: Problems) -> None:
@@ -114,6 +156,13 @@ def _check_placeholders(settings: Settings, query: Query, file: str, line: int, 
         problems.add(ConfigError(message, remedy=remedy, file=file, line=line))
 
     if settings.kind is Kind.INCREMENTAL:
+        time: Time | None = settings.fields.get("time")
+        declared = any(place.time for place in settings.inputs.values())
+        if time and time.context and not query.times.looks_back and not declared:
+            problem(
+                "`context` is declared, but the query looks at nothing before its window",
+                f"Write `column >= :start - INTERVAL {in_words(time.context).upper()}`, or remove it.",
+            )
         if missing := sorted(_WINDOW - used, reverse=True):
             problem(
                 f"an incremental query must use {' and '.join(f':{name}' for name in missing)}",
@@ -127,6 +176,11 @@ def _check_placeholders(settings: Settings, query: Query, file: str, line: int, 
     now = settings.fields.get("now")
     if "now" in used and settings.kind is Kind.VIEW:
         problem("a view cannot use :now, for nothing binds it when it is read", "Write `kind: full`.")
+    elif "now" in used and settings.kind is Kind.SCD2:
+        problem(
+            "an scd2 model cannot use :now: its history would depend on when it is built",
+            "Add it where the history is read.",
+        )
     elif "now" in used and now is None:
         problem(":now needs a precision, which says how often it is a reason to build", "Write for example `now: day`.")
     elif now is not None and "now" not in used:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -11,7 +12,8 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from mere.lake.query.spark import SparkView
 from mere.names import near
 from mere.project.lineage import Origin, Path, inside, is_coarser, mixed_by, names_of, origins, outputs
-from mere.windows import Grain
+from mere.project.lookback import placeholder
+from mere.windows import Grain, in_words
 
 BOUNDS = ("start", "end")
 _MIRRORED = {"gte": "lte", "gt": "lt", "lt": "gt", "lte": "gte"}
@@ -55,12 +57,14 @@ class _Compared:
 class Times:
     """Through CTEs, aliases, subqueries, unions and joins."""
 
-    def __init__(self, tree: exp.Expr, grain: Grain, refuse: Refuse) -> None:
+    def __init__(self, tree: exp.Expr, grain: Grain, refuse: Refuse, context: timedelta = timedelta()) -> None:
         self._compared: dict[tuple[int, str], _Compared] = {}
         self._shifted: dict[int, str] = {}
         self._tree = tree
         self._grain = grain
         self._refuse = refuse
+        self._context = context
+        self.looks_back = False  # into the context
         # A name that is defined by a WITH around it is not a table, nor is a function such as range(5).
         self._scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
         sources = [each for scope in self._scopes for each in scope.sources.values() if isinstance(each, exp.Table)]
@@ -103,7 +107,7 @@ class Times:
         if any(each.certain for each in others) or (others and not by_time):
             self._refuse_output(name, found, next(iter(chosen.values())))
             return
-        for origin, compared in by_time:
+        for origin, compared in [] if self._context else by_time:
             if (mixer := mixed_by(_after(origin, compared), self._grain)) is not None:
                 self._refuse(
                     f"`{shown(mixer)}` looks at rows of several windows, so that its result depends on how many of them"
@@ -136,13 +140,13 @@ class Times:
 
     def _compare(self, scope: Scope, comparison: exp.Expr) -> None:
         if isinstance(comparison, exp.Between):
-            if "end" in (_bound(comparison.args["low"]), _bound(comparison.args["high"])):
+            if "end" in (self._bound(comparison.args["low"]), self._bound(comparison.args["high"])):
                 self._refuse_open(comparison)
             return
         left, right = comparison.this, comparison.expression
-        bound, column, operator = _bound(right), inside(left), comparison.key
+        bound, column, operator = self._bound(right), inside(left), comparison.key
         if bound is None:
-            bound, column, operator = _bound(left), inside(right), _MIRRORED.get(comparison.key, comparison.key)
+            bound, column, operator = self._bound(left), inside(right), _MIRRORED.get(comparison.key, comparison.key)
         if bound is None or not isinstance(column, exp.Column):
             return
         if operator != {"start": "gte", "end": "lt"}[bound]:
@@ -163,6 +167,20 @@ class Times:
             compared = self._compared.setdefault(_key(origin), _Compared(origin.table, origin.column))
             comparisons = compared.start if bound == "start" else compared.end
             comparisons.append(_Comparison(scope, mixed_by(origin.path, self._grain)))
+
+    def _bound(self, node: exp.Expr) -> str | None:
+        """`start` of :start, also as a date, or of what lies before it, but within the context."""
+        name, back = placeholder(node) or ("", timedelta())
+        if name not in BOUNDS or (back and (name != "start" or not timedelta() < back or not self._context)):
+            return None
+        if back > self._context:
+            self._refuse(
+                f"`{shown(node)}` looks further back than the context of {in_words(self._context)}",
+                node,
+                f"Write `context: {in_words(back)}`.",
+            )
+        self.looks_back = self.looks_back or bool(back)
+        return name
 
     def _refuse_open(self, comparison: exp.Expr) -> None:
         self._refuse(
@@ -195,12 +213,6 @@ def _after(origin: Origin, compared: _Compared) -> Path:
     queries = [each.query for each in (*compared.start, *compared.end)]
     at = max((at for at, step in enumerate(origin.path) if step.scope in queries), default=len(origin.path))
     return origin.path[: at + 1]
-
-
-def _bound(node: exp.Expr) -> str | None:
-    """`start` of :start, also as a date."""
-    node = inside(node)
-    return node.name if isinstance(node, exp.Placeholder) and node.name in BOUNDS else None
 
 
 def _filtered_by(comparison: exp.Expr) -> str | None:

@@ -1,3 +1,4 @@
+-- kind: merge
 -- description: The smallest model there is.
 -- key: id
 -- audits: [{unique: id}]

@@ -1,0 +1,115 @@
+"""mere engine start, status, stop."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mere import config
+from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say
+from mere.config import SparkSettings
+from mere.engine import warm
+from mere.engine.discovery import Engine
+from mere.engine.jars import needed
+from mere.errors import UsageError
+from mere.lake.lake import Lake
+from mere.windows import stamp
+
+
+@click.group(epilog=example("mere engine start", "mere engine status", "mere engine stop"))
+def engine() -> None:
+    """Keep Spark warm for the next command: a server on this machine, for this lake and this user alone.
+
+    A run, a test or a session that finds it starts at once. It ends by itself when nobody has used it for a while.
+    """
+
+
+@engine.command(epilog=example("mere engine start", "mere engine start --idle 1h"))
+@click.option("--idle", type=Age(), metavar="AGE", help="How long it waits for the next session. [keep_warm, or 10m]")
+@json_option
+@click.pass_context
+def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
+    """Start the lake's engine, unless it runs. One with other settings that nobody uses is replaced."""
+    lake, settings = open_lake(ctx), _settings(ctx)
+    if settings.remote is not None:
+        raise UsageError(
+            f"This lake is worked on by the Spark at {settings.remote}: there is no engine to keep warm here.",
+            remedy="Take `remote` out of mere.yaml, or choose another profile.",
+        )
+    drivers = needed(lake.spark_catalog().properties)
+    found, new = warm.start(lake.location, settings, drivers, idle or settings.keep_warm or warm.IDLE)
+    if as_json:
+        print_json({**_json(lake, found, settings), "started": new})
+    elif new:
+        say(f"the warm engine runs: process {found.pid}, ends when not used for {_idle(found)}")
+    else:
+        say(f"the warm engine runs already: process {found.pid}, since {stamp(_since(found))}")
+
+
+@engine.command(epilog=example("mere engine status", "mere engine status --json"))
+@json_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Whether the lake has a warm engine, who uses it, and whether the next session will."""
+    lake, settings = open_lake(ctx), _settings(ctx)
+    found = warm.running(lake.location)
+    if as_json:
+        print_json(_json(lake, found, settings) if found else {"running": False})
+        return
+    if found is None:
+        say("no warm engine; start one: mere engine start")
+        return
+    used = counted(len(warm.sessions(lake.location)), "session")
+    say(f"process {found.pid}, since {stamp(_since(found))}, {used}, ends when not used for {_idle(found)}")
+    if (difference := _difference(lake, found, settings)) is not None:
+        say(f"not used from here: it was started with another {difference}", "yellow")
+
+
+@engine.command(epilog=example("mere engine stop", "mere engine stop --now"))
+@click.option("--now", is_flag=True, help="Also if it is in use: what is run on it fails.")
+@json_option
+@click.pass_context
+def stop(ctx: click.Context, now: bool, as_json: bool) -> None:
+    """End the lake's engine. A second time there is nothing to do."""
+    ended = warm.stop(open_lake(ctx).location, now=now)
+    if as_json:
+        print_json({"stopped": ended is not None, "pid": ended.pid if ended else None})
+    else:
+        say(f"the warm engine was stopped: process {ended.pid}" if ended else "no warm engine")
+
+
+def _settings(ctx: click.Context) -> SparkSettings:
+    file = config.find_project(Path.cwd())
+    named = ctx.find_root().obj["lake"]
+    return SparkSettings() if file is None or named else config.load(file, ctx.find_root().obj["profile"]).spark
+
+
+def _json(lake: Lake, found: Engine, settings: SparkSettings) -> dict[str, Any]:
+    """Without the token."""
+    return {
+        "running": True,
+        "pid": found.pid,
+        "address": found.address,
+        "since": found.since,
+        "idle_seconds": found.idle,
+        "sessions": len(warm.sessions(lake.location)),
+        "log": found.log,
+        "differs_in": _difference(lake, found, settings),
+    }
+
+
+def _difference(lake: Lake, found: Engine, settings: SparkSettings) -> str | None:
+    return found.differs(warm.wanted(settings, needed(lake.spark_catalog().properties)))
+
+
+def _since(found: Engine) -> datetime:
+    return datetime.fromisoformat(found.since)
+
+
+def _idle(found: Engine) -> str:
+    seconds = round(found.idle)
+    unit, size = next((each for each in (("h", 3600), ("m", 60)) if seconds % each[1] == 0), ("s", 1))
+    return f"{seconds // size}{unit}"

@@ -1,0 +1,149 @@
+"""How a warm engine is found: by a file that only its owner can read, and by locks.
+
+Who is alive is told by locks on files, which the system frees when their holder ends, however it ends: the engine
+holds `alive`, and each client holds a file with the name of its session. A process id could be somebody else's by now.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from mere.config import mere_home
+from mere.engine.lock import exclusive
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the file says of an engine."""
+
+    pid: int
+    address: str
+    token: str = field(repr=False)
+    fits: Mapping[str, str]  # see warm.wanted
+    idle: float  # seconds
+    since: str
+    log: str
+
+    @classmethod
+    def from_json(cls, text: str) -> Engine:
+        """ValueError if it is something else."""
+        try:
+            known = json.loads(text)
+            return cls(**{name: known[name] for name in cls.__dataclass_fields__})
+        except (TypeError, KeyError) as exc:
+            raise ValueError(text) from exc
+
+    def differs(self, fits: Mapping[str, str]) -> str | None:
+        """In what it is not the engine that is wanted."""
+        return next((name for name in fits if self.fits.get(name) != fits[name]), None)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the files of a lake's engine are. The lake may be on S3: they belong to the machine, not to the lake."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, location: str) -> Place:
+        key = hashlib.sha256(f"{os.getuid()}\0{location}".encode()).hexdigest()[:16]
+        return cls(mere_home() / "engines" / key)
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "engine.json"
+
+    @property
+    def alive(self) -> Path:
+        return self.folder / "alive"
+
+    @property
+    def clients(self) -> Path:
+        return self.folder / "clients"
+
+    def make(self) -> None:
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder, self.clients):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def write(self, engine: Engine) -> None:
+        """Never readable by others, not even for a moment."""
+        unfinished = self.folder / f".engine.{os.getpid()}"
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(asdict(engine), file)
+        unfinished.replace(self.file)
+
+    def engine(self) -> Engine | None:
+        """The engine that is alive."""
+        try:
+            with self.file.open(encoding="utf-8") as file:
+                about = os.fstat(file.fileno())
+                if about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077:
+                    return None  # whoever else can write it could send us anywhere
+                engine = Engine.from_json(file.read())
+        except (OSError, ValueError):
+            return None
+        return engine if is_held(self.alive) else None
+
+    def tidy(self) -> None:
+        """Remove what a dead engine has left, unless another one is being started."""
+        if self.file.is_file():
+            with exclusive(self.folder / "start", wait=False) as mine:
+                if mine and not is_held(self.alive):
+                    self.file.unlink(missing_ok=True)
+
+    def sessions(self) -> list[str]:
+        """Of clients that live."""
+        return [path.name for path in self._named() if is_held(path)]
+
+    def left(self) -> list[str]:
+        """Sessions of clients that are gone."""
+        return [path.name for path in self._named() if not is_held(path)]
+
+    def _named(self) -> list[Path]:
+        try:
+            return [path for path in self.clients.iterdir() if not path.name.startswith(".")]
+        except OSError:
+            return []
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Only one process starts or ends the engine at a time."""
+        self.make()
+        with exclusive(self.folder / "start"):
+            yield
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the lock on the file. Asked by a shared lock: who asks at once is no holder."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def hold(path: Path) -> int:
+    """Make the file and lock it; it appears under its name only when it is locked. Closing what is given frees it."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    unfinished.replace(path)
+    return descriptor

@@ -1,0 +1,162 @@
+"""The process beside a warm engine's JVM: it starts the Connect server, tidies up after clients, and ends both.
+
+    python -m mere.engine.keeper < order.json
+
+It is started by warm.py. The JVM ends with it, and it ends with the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mere.config import SparkSettings
+from mere.engine import archive
+from mere.engine.classpath import quiet_ml
+from mere.engine.connect import USER
+from mere.engine.discovery import Engine, Place, hold
+from mere.engine.driver import Driver
+from mere.engine.jars import Jar
+from mere.engine.jvm import Jvm, Work, prepare
+from mere.errors import MereError
+
+_GLANCE = 0.2  # seconds: how soon the session of a client that is gone ends
+
+# A worker that is used again has the modules of the project as they were when it imported them.
+_FRESH_WORKERS = {"spark.python.worker.reuse": "false"}
+
+
+class Keeper:
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.place = Place(Path(order["folder"]))
+        self.order = order
+        self.token = secrets.token_urlsafe(32)
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        driver = self._started()
+        try:
+            service = serve(driver)
+            held = hold(self.place.alive)
+            self.place.write(self._engine(driver, service.localPort()))
+            _hang_up(driver.log)
+            self._keep(driver, service)
+        except Exception:
+            traceback.print_exc()  # into the log, which would be removed if it were empty
+            raise
+        finally:
+            if self._is_known():
+                self.place.file.unlink(missing_ok=True)
+            driver.stop()
+        os.close(held)
+
+    def _started(self) -> Driver:
+        asked = self.order["settings"]
+        settings = SparkSettings(**{**asked, "conf": {**_FRESH_WORKERS, **asked["conf"], **server_conf(self.token)}})
+        launch = prepare(settings, drivers=[Jar(**each) for each in self.order["drivers"]])
+        beside = () if settings.ml else tuple(quiet_ml())
+        launch = replace(launch, work=Work.WARM, beside=beside, archive=archive.find(launch))
+        return Driver.on(Jvm(launch), settings)
+
+    def _engine(self, driver: Driver, port: int) -> Engine:
+        return Engine(
+            pid=os.getpid(),
+            address=f"127.0.0.1:{port}",
+            token=self.token,
+            fits=self.order["fits"],
+            idle=self.order["idle"],
+            since=self.order["since"],
+            log=str(driver.log),
+        )
+
+    def _is_known(self) -> bool:
+        """Whether the file still tells of this engine: of one that nobody finds, nobody has any use."""
+        found = self.place.engine()
+        return found is not None and found.token == self.token
+
+    def _keep(self, driver: Driver, service: Any) -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        used = time.monotonic()
+        while not self.over.wait(_GLANCE) and driver.alive and self._is_known():
+            for session in self.place.left():
+                try:
+                    _end_session(driver, service, session)
+                except (Py4JError, PySparkException):
+                    traceback.print_exc()  # others are at work in this JVM: it goes on
+                (self.place.clients / session).unlink(missing_ok=True)
+                used = time.monotonic()
+            if self.place.sessions():
+                used = time.monotonic()
+            elif time.monotonic() - used > self.order["idle"]:
+                return
+
+
+def server_conf(token: str) -> dict[str, str]:
+    """It reaches the JVM through the gateway."""
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.connect.authenticate.token": token,
+    }
+
+
+def serve(driver: Driver) -> Any:
+    """Start the Connect server in the driver's JVM."""
+    context: Any = driver.context
+    service = getattr(context._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$").__getattr__("MODULE$")
+    service.start(context._jsc.sc())
+    return service
+
+
+def _end_session(driver: Driver, service: Any, session_id: str) -> None:
+    """Cancel what it still does, and close its catalogs: Spark would keep their connections for as long as it runs."""
+    view: Any = driver.context._jvm
+    key = view.org.apache.spark.sql.connect.service.SessionKey(USER, session_id)
+    sessions = service.sessionManager()
+    holder = sessions.getIsolatedSessionIfPresent(key)
+    if not holder.isDefined():
+        return
+    catalogs = holder.get().session().sessionState().catalogManager()
+    sessions.closeSession(key, False)
+    names = catalogs.listCatalogs(view.scala.Option.empty())
+    for name in (names.apply(index) for index in range(names.size())):
+        if name != "spark_catalog":
+            with suppress(Exception):  # whatever is no catalog of Iceberg's has nothing to close
+                catalogs.catalog(name).icebergCatalog().close()
+
+
+def _hang_up(log: Path) -> None:
+    """Whoever started us waits for the end of our standard output."""
+    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(file, descriptor)
+    os.close(file)
+
+
+def main() -> None:
+    keeper = Keeper(json.loads(sys.stdin.read()))
+    if os.fork():
+        os._exit(0)  # nobody has to wait for the keeper itself: it outlives whoever started it
+    signal.signal(signal.SIGTERM, lambda *_: keeper.over.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        keeper.run()
+    except MereError as error:
+        print(error, flush=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

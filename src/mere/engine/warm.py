@@ -1,0 +1,215 @@
+"""The warm engine of a lake: a Spark Connect server of this user on this machine, kept for the next command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mere.config import SparkSettings, default_author
+from mere.engine.classpath import identity
+from mere.engine.connect import Connection
+from mere.engine.discovery import Engine, Place, hold, is_held
+from mere.engine.jars import Jar
+from mere.engine.jvm import prepare
+from mere.errors import EngineError
+
+IDLE = timedelta(minutes=10)
+_STOP_SECONDS = 15
+_SWITCH = "MERE_ENGINE"
+
+
+class InUse(EngineError):
+    """Sessions are open on the warm engine."""
+
+
+# What a JVM takes from its environment.
+_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "PYSPARK_PYTHON", "TZ")
+
+
+def wanted(settings: SparkSettings, drivers: Sequence[Jar] = ()) -> dict[str, str]:
+    """All that a session takes from the process that started Spark, by what it is called when it differs."""
+    launch = prepare(settings, drivers=drivers)
+    conf = {name: value for name, value in asdict(settings).items() if name not in ("remote", "keep_warm")}
+    parts = {
+        "version of mere": _version("mere"),
+        "version of Spark": _version("pyspark"),
+        "Python": f"{sys.executable} {sys.version}",
+        "Java": launch.java.identity(),
+        "set of jars": identity(launch.jars),
+        "set of settings": json.dumps(conf, sort_keys=True, default=str),
+        "folder": str(Path.cwd()),
+        "author": default_author(),
+        "environment": json.dumps([os.environ.get(name) for name in _VARIABLES]),
+    }
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in parts.items()}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def running(location: str) -> Engine | None:
+    """The lake's engine; what is left of one that has ended is removed."""
+    place = Place.of(location)
+    engine = place.engine()
+    if engine is None:
+        place.tidy()
+    return engine
+
+
+def sessions(location: str) -> list[str]:
+    """That are open on the lake's engine."""
+    return Place.of(location).sessions()
+
+
+def is_expected(location: str, settings: SparkSettings) -> bool:
+    """Whether a session on the lake would look for a warm engine."""
+    if os.environ.get(_SWITCH, "").lower() in ("off", "0", "false"):
+        return False
+    return settings.keep_warm is not None or Place.of(location).file.is_file()
+
+
+def find(location: str, settings: SparkSettings, drivers: Sequence[Jar] = ()) -> Engine | str:
+    """The lake's engine if it fits; else why there is none, or nothing if none was to be expected.
+
+    With `keep_warm` one is started if need be.
+    """
+    known = Place.of(location).file.is_file()
+    engine = running(location)
+    if engine is None:
+        reason = "the warm engine has ended" if known else ""
+    elif difference := engine.differs(wanted(settings, drivers)):
+        reason = f"the warm engine was started with another {difference}"
+    else:
+        return engine
+    if settings.keep_warm is None:
+        return reason
+    try:
+        return start(location, settings, drivers, settings.keep_warm)[0]
+    except InUse:
+        return f"{reason}, and is in use"
+
+
+def connect(location: str, engine: Engine) -> Connection:
+    """A session on the engine. It ends when the lock on its file is free: with this process, at the latest."""
+    place = Place.of(location)
+    session_id = str(uuid.uuid4())
+    held = hold(place.clients / session_id)
+    try:
+        return Connection.to_engine(
+            engine.address, engine.token, session_id, lambda: is_held(place.alive), lambda: os.close(held)
+        )
+    except BaseException:
+        with suppress(OSError):
+            os.close(held)
+        raise
+
+
+def start(
+    location: str, settings: SparkSettings, drivers: Sequence[Jar] = (), idle: timedelta = IDLE
+) -> tuple[Engine, bool]:
+    """An engine that fits, and whether it was started just now. One that does not fit makes place for it."""
+    place = Place.of(location)
+    fits = wanted(settings, drivers)
+    with place.starting():
+        engine = place.engine()
+        if engine is not None and engine.differs(fits) is None:
+            return engine, False
+        if engine is not None:
+            _make_way(place, engine, str(engine.differs(fits)))
+        return _spawn(place, replace(settings, remote=None, keep_warm=None), drivers, idle, fits), True
+
+
+def _make_way(place: Place, engine: Engine, difference: str) -> None:
+    if place.sessions():
+        raise InUse(
+            f"The warm engine was started with another {difference}, and is in use.",
+            remedy="Wait until it is not, or end it: mere engine stop --now",
+        )
+    _end(place, engine)
+
+
+def stop(location: str, *, now: bool = False) -> Engine | None:
+    """End the lake's engine; None if there was none. Only `now` ends it under its clients."""
+    place = Place.of(location)
+    if not place.folder.is_dir():
+        return None
+    with place.starting():
+        engine = place.engine()
+        if engine is not None and not now and (used := len(place.sessions())):
+            raise InUse(
+                f"The warm engine is in use: {used} session{'s' if used > 1 else ''}. It was not stopped.",
+                remedy="Wait until it is not, or end it under them: mere engine stop --now",
+            )
+        if engine is not None:
+            _end(place, engine)
+        place.file.unlink(missing_ok=True)
+        return engine
+
+
+def _end(place: Place, engine: Engine) -> None:
+    # The engine holds its lock, so its process id is still its own.
+    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+        with suppress(ProcessLookupError):
+            os.kill(engine.pid, number)
+        if _within(seconds, lambda: not is_held(place.alive)):
+            return
+    raise EngineError(f"The warm engine (process {engine.pid}) does not end.", remedy=f"Its log: {engine.log}")
+
+
+def _within(seconds: float, true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _spawn(
+    place: Place, settings: SparkSettings, drivers: Sequence[Jar], idle: timedelta, fits: Mapping[str, str]
+) -> Engine:
+    """Start the keeper, detached from this process and its terminal, and wait for what it says."""
+    order = {
+        "folder": str(place.folder),
+        "settings": asdict(settings),
+        "drivers": [asdict(jar) for jar in drivers],
+        "idle": idle.total_seconds(),
+        "fits": dict(fits),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mere.engine.keeper"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError):
+        # What may hold keys goes through a pipe: a command line can be read by everybody.
+        process.stdin.write(json.dumps(order).encode())
+        process.stdin.close()
+    with process.stdout as output:
+        answer = output.read()  # until it closes its end: it is ready then, or dead
+    process.wait()
+    engine = place.engine()
+    if engine is not None:
+        return engine
+    raise EngineError("The warm engine did not start" + (f": {answer.decode().strip()}" if answer else "."))

@@ -1,0 +1,195 @@
+"""The rows of a table that came and went between two of its snapshots, for Spark to read.
+
+Where rows were only appended, Iceberg tells which. Otherwise the two snapshots are compared row by row: by DuckDB, that
+need not read the files which both have, or by Spark where that is too much for one process. (Iceberg's own changelog
+fails on tables with delete files.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mere.lake.metadata import Metadata
+from mere.lake.storage import Storage
+from mere.lake.tableset import TableSet
+from mere.names import TableName
+from mere.pipeline.state import Points
+from mere.pipeline.tables import name_of, quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+# Of rows that came and went; INSERT and DELETE, or for one that has a key before and after, the two others.
+CHANGE = "_change"
+INSERT, DELETE = "insert", "delete"
+UPDATE_BEFORE, UPDATE_AFTER = "update_before", "update_after"
+
+
+@dataclass(frozen=True)
+class Between:
+    """A table, and two of its snapshots. Both are read with the columns that the table has now."""
+
+    table: TableName
+    metadata: Metadata  # as it stands on the branch of the run; it has both snapshots
+    since: int | None  # None: the table was empty
+    to: int | None
+    storage: Storage
+
+    def __bool__(self) -> bool:
+        """Whether there is anything in between."""
+        return self.since != self.to
+
+    @cached_property
+    def appends_only(self) -> bool:
+        if self.since is None:
+            return True
+        snapshot = self.metadata.snapshot(self.to)
+        while snapshot is not None and snapshot.id != self.since:
+            if snapshot.operation not in ("append", "replace"):
+                return False
+            snapshot = self.metadata.snapshot(snapshot.parent)
+        return snapshot is not None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where the tables that a model reads stood when it was last built, and stand now on the branch of the run."""
+
+    since: Points
+    to: Points
+    tables: TableSet
+
+    def between(self, table: TableName) -> Between:
+        name, storage = str(table), self.tables.reader.storage
+        since = self.since[name].snapshot if name in self.since else None
+        return Between(table, self.tables.metadata(table), since, self.to[name].snapshot, storage)
+
+
+def changed_rows(between: Between, spark: SparkSession, columns: Sequence[str] | None = None) -> DataFrame:
+    """The rows that came (`_change` = insert) and went (delete), as often as they did; with all columns, or some.
+
+    A row that was updated is there twice. What both snapshots have is not there, however it lies in files.
+    """
+    schema = spark.table(name_of(between.table)).schema
+    wanted = schema.names if columns is None else list(columns)
+    if not between:
+        return _marked(spark.table(name_of(between.table)).where("false"), wanted, INSERT)
+    if between.appends_only:
+        return _marked(_appended(between, schema, spark), wanted, INSERT)
+    found = _by_duckdb(between, wanted)
+    return _by_spark(between, wanted, schema, spark) if found is None else _frame(found, wanted, schema, spark)
+
+
+def changed_keys(between: Between, key: Mapping[str, str], spark: SparkSession) -> DataFrame:
+    """The keys of the rows that came and went, each once: a column for each name, by its expression in Spark's SQL."""
+    schema = spark.table(name_of(between.table)).schema
+    rows = changed_rows(between, spark, _columns_in(key.values(), schema))
+    return rows.selectExpr(*(f"{expression} AS {quoted(name)}" for name, expression in key.items())).distinct()
+
+
+def with_updates(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Changed rows, where a key that went and came again was updated."""
+    if not key:
+        return rows
+    of_key = f"OVER (PARTITION BY {', '.join(map(quoted, key))})"
+    both = f"bool_or({CHANGE} = '{INSERT}') {of_key} AND bool_or({CHANGE} = '{DELETE}') {of_key}"
+    update = f"IF({CHANGE} = '{INSERT}', '{UPDATE_AFTER}', '{UPDATE_BEFORE}')"
+    columns = [quoted(name) for name in rows.columns if name != CHANGE]
+    return rows.selectExpr(*columns, f"IF({both}, {update}, {CHANGE}) AS {CHANGE}")
+
+
+def _columns_in(expressions: Collection[str], schema: StructType) -> list[str]:
+    from sqlglot import exp, parse_one
+
+    from mere.lake.query.spark import SparkView
+
+    trees = [parse_one(text, dialect=SparkView) for text in expressions]
+    names = {column.parts[0].name.casefold() for tree in trees for column in tree.find_all(exp.Column)}
+    return [name for name in schema.names if name.casefold() in names]
+
+
+def _marked(frame: DataFrame, wanted: Sequence[str], change: str) -> DataFrame:
+    return frame.selectExpr(*map(quoted, wanted), f"'{change}' AS {quoted(CHANGE)}")
+
+
+def _appended(between: Between, schema: StructType, spark: SparkSession) -> DataFrame:
+    if between.since is None:
+        return _at(between, between.to, schema, spark)
+    reader = spark.read.option("start-snapshot-id", str(between.since)).option("end-snapshot-id", str(between.to))
+    return reader.table(name_of(between.table))
+
+
+def _at(between: Between, snapshot: int | None, schema: StructType, spark: SparkSession) -> DataFrame:
+    """The table as it was, with the columns that it has now: those that it did not have are NULL in every row."""
+    from pyspark.sql.functions import col, lit
+
+    if snapshot is None:
+        return spark.table(name_of(between.table)).where("false")
+    frame = spark.sql(f"SELECT * FROM {name_of(between.table)} VERSION AS OF {snapshot}")
+    return frame.select(
+        *(
+            (col(quoted(each.name)) if each.name in frame.columns else lit(None)).cast(each.dataType).alias(each.name)
+            for each in schema
+        )
+    )
+
+
+def _by_duckdb(between: Between, wanted: Sequence[str]) -> pa.Table | None:
+    from mere.lake import changedrows
+
+    if between.since is None or between.to is None:
+        return None
+    table, storage = str(between.table), between.storage
+    return changedrows.changed_rows(table, between.metadata, between.since, between.to, wanted, storage)
+
+
+def _frame(found: pa.Table, wanted: Sequence[str], schema: StructType, spark: SparkSession) -> DataFrame:
+    from pyspark.sql.functions import col
+
+    given = [f"c{at}" for at in range(len(wanted))]
+    frame = spark.createDataFrame(found.rename_columns([*given, "net"]))
+    columns = [col(each).cast(schema[name].dataType).alias(name) for each, name in zip(given, wanted, strict=True)]
+    return _counted(frame.select(*columns, col("net").alias(CHANGE)), wanted)
+
+
+def _counted(frame: DataFrame, wanted: Sequence[str]) -> DataFrame:
+    """Each row as often as the number in `_change` says, which becomes a word."""
+    change = quoted(CHANGE)
+    words = f"explode(array_repeat(IF({change} > 0, '{INSERT}', '{DELETE}'), CAST(abs({change}) AS int)))"
+    return frame.selectExpr(*map(quoted, wanted), f"{words} AS {change}")
+
+
+def _by_spark(between: Between, wanted: Sequence[str], schema: StructType, spark: SparkSession) -> DataFrame:
+    from pyspark.sql.functions import col, expr, first, lit
+    from pyspark.sql.functions import sum as total
+
+    sides = [
+        _at(between, snapshot, schema, spark).withColumn(CHANGE, lit(net))
+        for snapshot, net in ((between.since, -1), (between.to, 1))
+    ]
+    compared = [expr(comparable(quoted(each.name), each.dataType)).alias(f"c{at}") for at, each in enumerate(schema)]
+    values = [first(col(quoted(name))).alias(f"w{at}") for at, name in enumerate(wanted)]
+    differing = sides[0].unionAll(sides[1]).groupBy(*compared).agg(*values, total(CHANGE).alias(CHANGE))
+    named = [col(f"w{at}").alias(name) for at, name in enumerate(wanted)]
+    return _counted(differing.where(f"{quoted(CHANGE)} <> 0").select(*named, col(CHANGE)), wanted)
+
+
+def comparable(value: str, kind: DataType) -> str:
+    """An expression that can be compared, grouped and ordered where the value can: Spark does none of it with maps."""
+    return value if is_comparable(kind) else f"to_json(struct({value}), map('ignoreNullFields', 'false'))"
+
+
+def is_comparable(kind: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, StructType
+
+    match kind:
+        case ArrayType():
+            return is_comparable(kind.elementType)
+        case StructType():
+            return all(is_comparable(each.dataType) for each in kind)
+    return kind.typeName() not in ("map", "variant")

@@ -1,0 +1,287 @@
+"""Bad rows are put aside while a model is built: the others go on to its table, these to its quarantine.
+
+A query is computed once for both, and what it returned is kept until both are written: asked twice, it might return
+other rows, and one of them might be in both tables, or in none. The two tables are signed and published together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from mere.audits.audit import text_literal
+from mere.audits.quarantine import AT, FROM, RULES, RUN, TO, Counts, RowRule, broken_rules, row_rules
+from mere.engine.translate import explain, is_from_spark
+from mere.errors import RunFailed
+from mere.lake import faults
+from mere.lake.guards import SAMPLE
+from mere.lake.lake import Lake
+from mere.lake.metadata import Metadata
+from mere.names import TableName
+from mere.pipeline.materialize import Workshop, literal, query, within, writer
+from mere.pipeline.state import PROPERTY, State
+from mere.pipeline.steps import Action, Step
+from mere.pipeline.tables import field_of, name_of, prepare, quoted
+from mere.pipeline.unfinished import form_of
+from mere.project.model import Model
+from mere.windows import Span, Spans
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, DataFrameWriterV2
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BAD = f"size({RULES}) > 0"
+_GOOD = f"size({RULES}) = 0"
+
+
+def table_of(model: Model) -> Model:
+    """A model's quarantine, declared as a model is: whatever breaks a rule must fit in there."""
+    about = {
+        RULES: "the rules that the row breaks",
+        RUN: "the run that put it aside",
+        AT: "the time of that run",
+        FROM: "of a row without a time: the start of the windows in whose build it came",
+        TO: "their end",
+    }
+    return replace(
+        model,
+        name=model.name.quarantine,
+        description=f"Rows that did not go into {model}, because they break its rules.",
+        columns={**model.columns, **about},
+        contract={},
+        key=(),
+        partition_by=(),
+        sort_by=(),
+        audits=(),
+    )
+
+
+@dataclass
+class Sieve:
+    """For one build of a model. See `materialize.Sift`."""
+
+    step: Step
+    lake: Lake
+    branch: str
+    run: str
+    shop: Workshop
+    counts: Counts = field(default_factory=Counts)
+    _begun: bool = False
+
+    @property
+    def model(self) -> Model:
+        return self.step.model
+
+    @property
+    def _rules(self) -> list[RowRule]:
+        time = self.model.time
+        # What looks back returns rows of other windows, too, and of one without a time nobody knows whether it is one.
+        return row_rules(self.model.audits, time.column if time and not time.context else None)
+
+    @contextmanager
+    def __call__(
+        self, frame: DataFrame, span: Span | None = None, keys: DataFrame | None = None
+    ) -> Iterator[DataFrame]:
+        rules, standing = self._rules, self._standing()
+        if not rules and (standing is None or not standing.rows):
+            yield frame
+            return
+        self._refuse_taken(frame)
+        sifted = self._sifted(frame, rules, span).persist()
+        try:
+            counts = self._counted(sifted, rules)
+            self.counts += counts
+            self._exchange(sifted.where(_BAD), counts, standing, span, keys)
+            faults.point("quarantine.written")
+            yield sifted.where(_GOOD).drop(RULES)
+        finally:
+            sifted.unpersist()
+
+    def take_back(self) -> None:
+        """Of an append model, whose input is not read again: rows that break no rule any more go into the table."""
+        standing = self._standing()
+        if standing is None or not standing.rows:
+            return
+        self._begun = True
+        table, rules = self.shop.spark.table(name_of(self.model.name)), self._rules
+        # So that it has the columns that the table has by now.
+        self._fitted(self._described(self._sifted(table.where("false"), rules, None), None), standing, whole=False)
+        sifted = self._sifted(self._table().drop(RULES), rules, None).persist()
+        try:
+            if self._counted(sifted, rules).good:
+                writer(self.step, sifted.where(_GOOD).select(*map(quoted, table.columns))).append()
+                self._writer(sifted.where(_BAD)).overwrite(_expression("true"))
+        finally:
+            sifted.unpersist()
+
+    def keys(self) -> DataFrame | None:
+        """Of a merge model: those of the rows in quarantine, as it stands now and whatever becomes of it."""
+        standing = self._standing()
+        if standing is None or not standing.rows:
+            return None
+        names = ", ".join(map(quoted, self.model.key))
+        table = name_of(self.model.name.quarantine)
+        return self.shop.spark.sql(f"SELECT DISTINCT {names} FROM {table} VERSION AS OF {standing.current_id}")
+
+    def _refuse_taken(self, frame: DataFrame) -> None:
+        for name in (RULES, RUN, AT, *((FROM, TO) if self.model.time else ())):
+            if field_of(frame.schema, name):
+                raise RunFailed(
+                    f"{self.model.file}: {self.model} has a column {name}, as its quarantine has of its own.",
+                    remedy="Name it otherwise: AS …",
+                )
+
+    def _standing(self) -> Metadata | None:
+        tables, name = self.lake.at(self.branch), self.model.name.quarantine
+        if name not in tables:
+            return None
+        metadata = tables.metadata(name)
+        if self._begun or (PROPERTY in metadata.properties and not metadata.is_view):
+            return metadata
+        if self.model.quarantines:
+            raise RunFailed(
+                f"{name} stands there already, and mere did not make it: bad rows of {self.model} cannot go there.",
+                remedy=f"Give it another name: mere rename {name} NEW_NAME --on {self.branch}",
+            )
+        return None
+
+    def _sifted(self, frame: DataFrame, rules: Sequence[RowRule], span: Span | None) -> DataFrame:
+        """With the rules that each row breaks."""
+        columns = [quoted(name) for name in frame.columns]
+        broken = broken_rules(rules) if rules else "CAST(array() AS array<string>)"
+        if self.model.time and span:
+            # A row that does not belong there is a mistake of the query. It goes on, so that the build finds it.
+            time = self.model.time.column
+            inside = within(frame.schema, time, span)
+            inside = inside if self.model.time.context else f"{quoted(time)} IS NULL OR {inside}"
+            broken = f"IF({inside}, {broken}, CAST(array() AS array<string>))"
+        for lookup in (rule.lookup for rule in rules if rule.lookup):
+            there = self.shop.spark.table(name_of(lookup.table)).selectExpr(*lookup.keys).distinct()
+            keys = there.selectExpr("*", f"true AS {quoted(lookup.found)}")
+            frame = frame.join(keys, _expression(lookup.condition), "left")
+        try:
+            sifted = frame.selectExpr(*columns, f"{broken} AS {RULES}")
+            _ = sifted.schema  # over Connect, this is when a mistake is found
+        except Exception as exc:
+            raise self._explained(exc, frame, rules) from exc
+        return sifted
+
+    @staticmethod
+    def _explained(exc: Exception, frame: DataFrame, rules: Sequence[RowRule]) -> Exception:
+        """With the place of the rule that cannot be asked of the frame."""
+        for rule in rules if is_from_spark(exc) else ():
+            try:
+                _ = frame.selectExpr(rule.bad).schema
+            except Exception as failure:  # noqa: BLE001 - of whatever kind: the rule by itself fails, too
+                message = explain(failure).message.partition("\n")[0]
+                return RunFailed(f"{rule.place}: {rule.name} cannot be asked of the rows: {message}")
+        return exc
+
+    @staticmethod
+    def _counted(sifted: DataFrame, rules: Sequence[RowRule]) -> Counts:
+        of_rules = (f"array_contains({RULES}, {text_literal(rule.name)})" for rule in rules)
+        counts = ["count(*)", *(f"count_if({condition})" for condition in (_BAD, *of_rules))]
+        rows, bad, *by_rule = sifted.agg(*map(_expression, counts)).collect()[0]
+        return Counts(rows, bad, {rule.name: count for rule, count in zip(rules, by_rule, strict=True)})
+
+    def _exchange(
+        self, bad: DataFrame, counts: Counts, standing: Metadata | None, span: Span | None, keys: DataFrame | None
+    ) -> None:
+        """What the build replaces of the table goes from the quarantine, too, and the new bad rows come."""
+        first, self._begun = not self._begun, True
+        whole = first and keys is None and self.step.action not in (Action.WINDOWS, Action.ROWS)
+        rows = self._described(bad, span)
+        some = counts.bad > 0
+        if standing and standing.rows and not whole:
+            if self.model.time and span:
+                pieces = self._replace_windows(span)
+                for piece in pieces:
+                    rows = rows.unionByName(self._without_time(piece))
+                some = some or bool(pieces)
+            elif keys is not None:
+                self._remove_keys(keys)
+        if whole and standing and standing.rows:
+            self._writer(self._fitted(rows, standing, whole=True)).overwrite(_expression("true"))
+        elif some or (standing is None and self.model.quarantines):
+            fitted = self._fitted(rows, standing, whole)
+            if some:
+                self._writer(fitted).append()
+
+    def _described(self, bad: DataFrame, span: Span | None) -> DataFrame:
+        about = [f"{text_literal(self.run)} AS {RUN}", f"{literal(self.shop.now, 'timestamp')} AS {AT}"]
+        if self.model.time and span:
+            timeless = f"{quoted(self.model.time.column)} IS NULL"
+            bounds = ((span.start, FROM), (span.end, TO))
+            about += [f"IF({timeless}, {literal(at, 'timestamp')}, NULL) AS {name}" for at, name in bounds]
+        return bad.selectExpr("*", *about)
+
+    def _replace_windows(self, span: Span) -> Spans:
+        """Take away what lies in the span. Of rows without a time it is known only in the build of which windows they
+        came: what is left of those windows has to be asked again for such rows, and is given."""
+        assert self.model.time
+        frame, time = self._table(), quoted(self.model.time.column)
+        start, end = (literal(at, "timestamp") for at in (span.start, span.end))
+        inside = within(frame.schema, self.model.time.column, span)
+        timeless = f"{time} IS NULL AND {FROM} < {end} AND {TO} > {start}"
+        bounds = [f"IF({time} IS NULL, unix_micros({at}), NULL)" for at in (FROM, TO)]
+        found = {tuple(row) for row in frame.where(f"{inside} OR {timeless}").selectExpr(*bounds).distinct().collect()}
+        # Each by itself: where rows lie in windows, whole files are taken away.
+        if (None, None) in found:
+            self._delete(inside)
+        if batches := found - {(None, None)}:
+            self._delete(timeless)
+        return Spans.of(Span(*(_EPOCH + timedelta(microseconds=at) for at in row)) for row in batches) - Spans((span,))
+
+    def _without_time(self, piece: Span) -> DataFrame:
+        assert self.model.time
+        frame = query(self.model, piece, self.shop).where(f"{quoted(self.model.time.column)} IS NULL")
+        return self._described(self._sifted(frame, self._rules, piece), piece)
+
+    def _remove_keys(self, keys: DataFrame) -> None:
+        name = name_of(self.model.name.quarantine)
+        wanted = keys.distinct().alias("mere_keys")
+        same = _expression(" AND ".join(f"mere_keys.{quoted(key)} <=> {name}.{quoted(key)}" for key in keys.columns))
+        if not self._table().join(wanted, same, "left_semi").isEmpty():
+            wanted.mergeInto(name, same).whenMatched().delete().merge()
+
+    def _delete(self, condition: str) -> None:
+        self.shop.spark.sql(f"DELETE FROM {name_of(self.model.name.quarantine)} WHERE {condition}")
+
+    def _table(self) -> DataFrame:
+        return self.shop.spark.table(name_of(self.model.name.quarantine))
+
+    def _fitted(self, rows: DataFrame, standing: Metadata | None, whole: bool) -> DataFrame:
+        """The table made or altered to hold the rows. What the model has no more stays, for the rows before."""
+        whole = whole or (standing is not None and not standing.rows)
+        if standing and not whole:
+            before = {old.casefold() for old in self.model.was.values()}
+            for each in self._table().schema:
+                if not field_of(rows.schema, each.name) and each.name.casefold() not in before:
+                    rows = rows.withColumn(each.name, _expression("NULL").cast(each.dataType))
+        return prepare(table_of(self.model), rows, self.shop.spark, standing, whole=whole, breaking=whole)
+
+    def _writer(self, rows: DataFrame) -> DataFrameWriterV2:
+        return rows.writeTo(name_of(self.model.name.quarantine)).option("fanout-enabled", "true")
+
+    def signature(self, sample: bool) -> dict[str | TableName, Mapping[str, str | None]]:
+        """What is to be written into the quarantine, together with the model's own state, if it has changed."""
+        tables, name = self.lake.at(self.branch), self.model.name.quarantine
+        if not self._begun or name not in tables:
+            return {}
+        metadata = tables.metadata(name)
+        of = f"quarantine of {self.model}"
+        state = State("", of, {}, metadata.current_id, self.run, sample=sample, form=form_of(metadata))
+        old = State.from_json(metadata.properties.get(PROPERTY, ""))
+        if old and replace(old, run=self.run) == state:
+            return {}
+        partial = {SAMPLE: str(sample).lower()} if sample or SAMPLE in metadata.properties else {}
+        return {name: {PROPERTY: state.to_json(), **partial}}
+
+
+def _expression(sql: str) -> Column:
+    from pyspark.sql.functions import expr
+
+    return expr(sql)

@@ -1,0 +1,1 @@
+"""Histories: the versions of each key, one after the other."""
