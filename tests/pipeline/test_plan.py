@@ -15,6 +15,7 @@ from mere.audits.audit import parse
 from mere.errors import PlanError
 from mere.names import TableName
 from mere.pipeline.plan import plan
+from mere.pipeline.state import State
 from mere.pipeline.steps import Action, Wish
 from mere.project.graph import Graph
 from mere.project.model import Input, Kind, Model, OnChange, Sql, Time
@@ -286,6 +287,12 @@ def test_limited_runs_are_marked_and_rebuilt() -> None:
     assert state
     facts.tables[SILVER].state = replace(state, sample=True)
     assert why(CHAIN, facts)["silver"] == "was built from a part of the data"
+
+
+def test_a_state_from_when_partitions_counted_as_shape_is_still_good() -> None:
+    state = State("SELECT 1", "append; new rows of s.bronze", {}, 7, "run")
+    older = state.to_json().replace("s.bronze", "s.bronze; partitioned by city, day(at)")
+    assert State.from_json(older) == state
 
 
 def test_a_batch_that_was_done_is_not_done_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,17 @@ def test_what_is_due_besides_is_built_with_it() -> None:
     assert len(step.reasons) == 2
     build(graph, facts, wish)
     assert plan(graph, facts).steps[0].action is Action.SKIP
+
+
+def test_what_came_for_the_unfinished_window_stays_due_after_a_retry() -> None:
+    model = replace(silver(Kind.INCREMENTAL), time=Time("at", Grain.DAY, unfinished=False))
+    graph, facts = Graph.of([model]), lake()
+    build(graph, facts)
+    facts.tables[BRONZE].write({400: (3,)}, "append")
+    assert plan(graph, facts).steps[0].action is Action.SKIP
+    build(graph, facts, Wish(retry={SILVER: days(5)}))
+    facts.now += timedelta(days=1)
+    assert plan(graph, facts).steps[0].spans == days(400)
 
 
 def test_a_quarantine_is_left_behind_with_the_last_rule_or_with_its_model() -> None:

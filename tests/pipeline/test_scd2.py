@@ -146,14 +146,19 @@ def _among(ids: Iterable[int]) -> str:
 
 def flat(history: History) -> list[tuple[Any, ...]]:
     rows = [(each.key, *each.values, each.valid_from, each.valid_to, each.is_current) for each in history]
-    return sorted(rows, key=repr)
+    return sorted(rows, key=in_order)
+
+
+def in_order(row: tuple[Any, ...]) -> list[str]:
+    """A key to sort by: as text, second 9 of a time would come after second 10."""
+    return [each.isoformat() if isinstance(each, datetime) else repr(each) for each in row]
 
 
 def history_of(it: Shop, table: str, at: str = "main") -> list[tuple[Any, ...]]:
     def utc(value: Any) -> Any:
         return value.astimezone(UTC) if isinstance(value, datetime) else value
 
-    return sorted((tuple(map(utc, each)) for each in it.rows(table, at)), key=repr)
+    return sorted((tuple(map(utc, each)) for each in it.rows(table, at)), key=in_order)
 
 
 def project(shop: MakeShop, **models: str) -> Customers:
@@ -188,7 +193,7 @@ def test_a_history_is_what_was_observed_whenever_runs_come(shop: MakeShop, spark
     up = project(shop, compared_sql=COMPARED, timed_sql=TIMED, **({"names_py": NAMES} if seed > 1 else {}))
     up.add(row(1, "ann", 1), row(2, "bob", None))
     for turn in range(2):
-        for _ in range(by.randint(2, 3 if seed == 1 else 6)):
+        for _ in range(2 if seed == 1 else by.randint(2, 6)):
             change(by, up)
         if turn == 1:
             spark = spark_on(up.it.lake, "main").spark
@@ -241,7 +246,7 @@ def test_versions_begin_when_they_were_committed_and_end_when_they_change_or_go(
         then = f"TIMESTAMPTZ '{at.isoformat()}'"
         held = f"valid_from <= {then} and (valid_to > {then} or valid_to is null)"
         assert up.it.rows(f"select id, name from dim.names where {held}") == sorted(
-            (each[:2] for each in rows), key=repr
+            (each[:2] for each in rows), key=in_order
         )
     # And the history itself has a history.
     assert len(up.it.rows("dim.names", "main~2")) == 3
@@ -318,7 +323,7 @@ def test_new_code_waits_for_a_decision_and_goes_on_from_what_stands(shop: MakeSh
     assert "--full-refresh dim.plain" in step["remedy"]
     up.it.run("--forward-only", "dim.plain")
     first, second = (at for at, _ in up.observed)
-    assert sorted(up.it.rows("select id, name, score, is_current from dim.plain"), key=repr) == [
+    assert sorted(up.it.rows("select id, name, score, is_current from dim.plain"), key=in_order) == [
         (1, "ann", None, False),
         (1, "rob", 1, True),
         (2, "bob", None, True),

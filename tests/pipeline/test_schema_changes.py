@@ -132,6 +132,10 @@ def test_a_name_alone_is_changed_without_a_build(shop: MakeShop) -> None:
     it.land(*FIRST)
     it("run")
     then = columns(it)
+    it.replace(FILE, "-- grain", "-- columns: {total: {was: amount}}\n-- grain")
+    early = it.plan()["silver.orders"]
+    told = "renames amount to total, and its query still gives amount"
+    assert (early["action"], early["reasons"]) == ("blocked", [told])
     it.write({FILE: RENAMED})
     done = it("run", "--forward-only")
     assert "✓ silver.orders  renames amount to total" in done.output

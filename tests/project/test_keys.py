@@ -111,6 +111,16 @@ def test_expressions_are_carried_over_a_join() -> None:
     assert found(sql, "id")["b"].key == {"id": "CONCAT(x, '-', z)"}
 
 
+def test_what_a_join_puts_in_place_of_a_column_keeps_its_value() -> None:
+    sql = "SELECT o.y * 100 + o.m AS id, c.label FROM s.o JOIN s.c ON o.y = c.yy + 2000 AND o.m = c.m"
+    assert found(sql, "id")["c"].key == {"id": "(yy + 2000) * 100 + m"}
+
+
+def test_a_long_key_is_told_whole() -> None:
+    names = " || ".join(f"column_{number}" for number in range(40))
+    assert found(f"SELECT {names} AS id FROM s.t", "id")["t"].key == {"id": names}
+
+
 def test_a_key_is_followed_through_a_view() -> None:
     behind = keys_of_view("SELECT upper(name) AS name, n FROM s.t", {"k": "substr(name, 1, 2)"})
     assert behind == {TableName("s", "t"): {"k": "SUBSTRING(UPPER(name), 1, 2)"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ ROWS = 500_000  # so many may differ
 # Beside a JVM; what does not fit is spilled to disk.
 _MEMORY = Limits(memory="1GB")
 # Arrow, or Spark after it, has no type for these.
-_ALONE = ("TIME", "TIMESTAMP_NS", "VARIANT")
+_ALONE = re.compile(r"\b(TIME|TIMESTAMP_NS|VARIANT)\b")
 
 
 def changed_rows(
@@ -42,7 +43,7 @@ def changed_rows(
 
     old, new = at_snapshot(metadata, since), at_snapshot(metadata, to)
     types = dict(columns(current_schema(metadata)))
-    known = all((type_ := types.get(name)) and not any(each in type_ for each in _ALONE) for name in wanted)
+    known = all((type_ := types.get(name)) and not _ALONE.search(type_) for name in wanted)
     if old is None or new is None or not known:
         return None
     with tempfile.TemporaryDirectory(prefix="mere-changed-") as folder:

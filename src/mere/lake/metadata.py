@@ -34,6 +34,7 @@ class Snapshot:
         self.at_ms: int = raw.get("timestamp-ms", 0)
         self.summary: Mapping[str, str] = raw.get("summary", {})
         self.manifest_list: str | None = raw.get("manifest-list")
+        self.schema: int | None = raw.get("schema-id")
 
     @property
     def operation(self) -> str:

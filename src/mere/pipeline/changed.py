@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mere.errors import RunFailed
 from mere.lake.metadata import Metadata
+from mere.lake.show import schema_of
 from mere.lake.storage import Storage
 from mere.lake.tableset import TableSet
 from mere.names import TableName
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 CHANGE = "_change"
 INSERT, DELETE = "insert", "delete"
 UPDATE_BEFORE, UPDATE_AFTER = "update_before", "update_after"
+_NET = "mere_net"  # how often a row came, less how often it went
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,11 @@ def changed_rows(between: Between, spark: SparkSession, columns: Sequence[str] |
     """
     schema = spark.table(name_of(between.table)).schema
     wanted = schema.names if columns is None else list(columns)
+    if any(name.casefold() == CHANGE for name in wanted):
+        raise RunFailed(
+            f"{between.table} has a column {CHANGE}, which is the name by which mere tells what became of a row.",
+            remedy=f"Name it otherwise where the table is made: {CHANGE} AS change",
+        )
     if not between:
         return _marked(spark.table(name_of(between.table)).where("false"), wanted, INSERT)
     if between.appends_only:
@@ -131,12 +139,23 @@ def _at(between: Between, snapshot: int | None, schema: StructType, spark: Spark
     if snapshot is None:
         return spark.table(name_of(between.table)).where("false")
     frame = spark.sql(f"SELECT * FROM {name_of(between.table)} VERSION AS OF {snapshot}")
+    then = _names_then(between.metadata, snapshot)
     return frame.select(
         *(
-            (col(quoted(each.name)) if each.name in frame.columns else lit(None)).cast(each.dataType).alias(each.name)
+            (col(quoted(then[each.name])) if each.name in then else lit(None)).cast(each.dataType).alias(each.name)
             for each in schema
         )
     )
+
+
+def _names_then(metadata: Metadata, snapshot: int) -> dict[str, str]:
+    """What the columns of now were called, as far as they were there."""
+    found = metadata.snapshot(snapshot)
+    schemas = {each.get("schema-id", 0): each for each in metadata.raw.get("schemas", [])}
+    now = schema_of(metadata)
+    then = schemas.get(found.schema, now) if found else now
+    names = {field["id"]: field["name"] for field in then["fields"]}
+    return {field["name"]: names[field["id"]] for field in now["fields"] if field["id"] in names}
 
 
 def _by_duckdb(between: Between, wanted: Sequence[str]) -> pa.Table | None:
@@ -152,16 +171,15 @@ def _frame(found: pa.Table, wanted: Sequence[str], schema: StructType, spark: Sp
     from pyspark.sql.functions import col
 
     given = [f"c{at}" for at in range(len(wanted))]
-    frame = spark.createDataFrame(found.rename_columns([*given, "net"]))
+    frame = spark.createDataFrame(found.rename_columns([*given, _NET]))
     columns = [col(each).cast(schema[name].dataType).alias(name) for each, name in zip(given, wanted, strict=True)]
-    return _counted(frame.select(*columns, col("net").alias(CHANGE)), wanted)
+    return _counted(frame.select(*columns, _NET), wanted)
 
 
 def _counted(frame: DataFrame, wanted: Sequence[str]) -> DataFrame:
-    """Each row as often as the number in `_change` says, which becomes a word."""
-    change = quoted(CHANGE)
-    words = f"explode(array_repeat(IF({change} > 0, '{INSERT}', '{DELETE}'), CAST(abs({change}) AS int)))"
-    return frame.selectExpr(*map(quoted, wanted), f"{words} AS {change}")
+    """Each row as often as it came or went, which becomes a word."""
+    words = f"explode(array_repeat(IF({_NET} > 0, '{INSERT}', '{DELETE}'), CAST(abs({_NET}) AS int)))"
+    return frame.selectExpr(*map(quoted, wanted), f"{words} AS {quoted(CHANGE)}")
 
 
 def _by_spark(between: Between, wanted: Sequence[str], schema: StructType, spark: SparkSession) -> DataFrame:
@@ -169,14 +187,14 @@ def _by_spark(between: Between, wanted: Sequence[str], schema: StructType, spark
     from pyspark.sql.functions import sum as total
 
     sides = [
-        _at(between, snapshot, schema, spark).withColumn(CHANGE, lit(net))
+        _at(between, snapshot, schema, spark).withColumn(_NET, lit(net))
         for snapshot, net in ((between.since, -1), (between.to, 1))
     ]
     compared = [expr(comparable(quoted(each.name), each.dataType)).alias(f"c{at}") for at, each in enumerate(schema)]
     values = [first(col(quoted(name))).alias(f"w{at}") for at, name in enumerate(wanted)]
-    differing = sides[0].unionAll(sides[1]).groupBy(*compared).agg(*values, total(CHANGE).alias(CHANGE))
+    differing = sides[0].unionAll(sides[1]).groupBy(*compared).agg(*values, total(_NET).alias(_NET))
     named = [col(f"w{at}").alias(name) for at, name in enumerate(wanted)]
-    return _counted(differing.where(f"{quoted(CHANGE)} <> 0").select(*named, col(CHANGE)), wanted)
+    return _counted(differing.where(f"{_NET} <> 0").select(*named, _NET), wanted)
 
 
 def comparable(value: str, kind: DataType) -> str:

@@ -23,6 +23,9 @@ def with_table(step: Step, state: State, facts: Facts, same_code: bool, moved: I
         return step
     words = [*_laid_out(step, state), *_alterations(step.model, facts)]
     if words and step.action is Action.SKIP:
+        if early := _too_early(step.model, facts, set(moved)):
+            remedy = "Write the new name in the query, too, or take `was` out."
+            return Step(step.model, Action.BLOCKED, (early,), remedy=remedy)
         return replace(step, action=Action.ALTER, reasons=tuple(words))
     step = replace(step, notes=(*step.notes, *words))
     if step.action not in _WRITES or (same_code and not _columns_moved(step.model, state, facts)):
@@ -48,6 +51,14 @@ def _alterations(model: Model, facts: Facts) -> list[str]:
     loose = {name.casefold() for name, each in model.contract.items() if each.nullable}
     relaxed = [each.name for each in columns if each.required and each.name.casefold() in loose]
     return [*renamed, *(f"{name} may be null from now on" for name in relaxed)]
+
+
+def _too_early(model: Model, facts: Facts, moved: set[str]) -> str:
+    """A column that is to be renamed while the query still gives the old name: the next build would drop it."""
+    given = {name.casefold() for name in (query_columns(model, facts, moved) if model.was else None) or ()}
+    names = [each.name for each in facts.columns(model.name)]
+    early = [each for each in renames(names, model.was, model.was) if str(each.old).casefold() in given]
+    return f"{early[0]}, and its query still gives {early[0].old}" if early else ""
 
 
 def tightened(model: Model, facts: Facts) -> list[str]:

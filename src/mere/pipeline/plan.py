@@ -68,7 +68,7 @@ def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step
     step = replace(_due(model, standing, facts, wish, effects), breaking=model.name in wish.breaking)
     if standing.state is None:
         return step
-    step = with_retry(step, standing.state, facts, wish)
+    step = with_retry(step, facts, wish)
     return with_table(step, standing.state, facts, same_code(model, standing.state.code), effects)
 
 

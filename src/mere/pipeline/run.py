@@ -87,7 +87,8 @@ def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
         built = facts(lake, branch, now).built_by_mere()
         begun = {name: state for name, state in built.items() if state.run == id_}
         done = {name for name, state in begun.items() if not state.towards}
-        asked = replace(asked, wish=replace(wish, refresh=wish.refresh - begun.keys()))
+        left = {name: spans for name, spans in wish.retry.items() if name not in done}
+        asked = replace(asked, wish=replace(wish, refresh=wish.refresh - begun.keys(), retry=left))
         due = planned(project, asked, now, ref=branch)
         if wish.only is not None:
             due = replace(due, steps=tuple(step for step in due.steps if step.model.name not in done))

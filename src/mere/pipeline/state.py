@@ -88,7 +88,7 @@ class State:
                 return None
             return cls(
                 code=raw["code"],
-                shape=raw["shape"],
+                shape=raw["shape"].partition("; partitioned by ")[0],  # which was once part of it
                 inputs=_points(raw.get("inputs", {})),
                 snapshot=raw.get("snapshot"),
                 run=raw["run"],

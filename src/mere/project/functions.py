@@ -7,6 +7,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,16 @@ def _package(name: str, path: Path) -> None:
 
 
 def _forget_project_modules(folder: Path) -> None:
-    """What was imported from this project before, and what another project left under the same name."""
+    """What was imported from this project before, and what another project left under the same name; with its compiled
+    form, which Python takes for good if the file has the size that it had, and was changed within the same second."""
     projects = {path for path, *_ in _loaded} | {folder}
     sys.path[:] = [path for path in sys.path if Path(path) not in projects - {folder}]
     for name, module in list(sys.modules.items()):
         if any(_is_of(module, project) for project in projects):
             del sys.modules[name]
+            if file := getattr(module, "__file__", None):
+                with suppress(OSError, NotImplementedError):
+                    Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
 
 
 def _is_of(module: types.ModuleType, project: Path) -> bool:

@@ -153,7 +153,7 @@ class Joins:
             found = column if column.table == source else self._equal(column, source)
             if found is None:
                 return None
-            column.replace(found.copy())
+            column.replace(exp.paren(found.copy()) if isinstance(found, exp.Binary) else found.copy())
         made: exp.Expr = holder.this
         return made
 

@@ -77,8 +77,8 @@ def keys_of(tree: exp.Expr, key: Mapping[str, exp.Expr]) -> dict[TableName, Keye
 def _told(found: _Found | None) -> Keyed:
     if found is None:
         return Keyed({})
-    shown = [{name: _shown(value.node) for name, value in each.items() if value.node} for each in found.values]
-    key = {name: text for name, text in shown[0].items() if all(each.get(name) == text for each in shown)}
+    told = [{name: value.node.sql(SparkView) for name, value in each.items() if value.node} for each in found.values]
+    key = {name: text for name, text in told[0].items() if all(each.get(name) == text for each in told)}
     if key:
         return Keyed(key, found.linear and len(found.values) == 1)
     why = next((value.why for each in found.values for value in each.values() if value.why), "")

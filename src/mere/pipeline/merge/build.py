@@ -7,7 +7,6 @@ built from its rows alone; so a run gives what a build of everything would.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from mere.lake.metadata import Metadata
 from mere.names import TableName
 from mere.pipeline.changed import CHANGE, DELETE, UPDATE_BEFORE, Between, Inputs, changed_keys, changed_rows
 from mere.pipeline.materialize import Sift, Workshop, input_frame, query, replace_all
-from mere.pipeline.merge.rows import Bounds, latest, merge_into, merge_latest
+from mere.pipeline.merge.rows import Bounds, kept, latest, merge_into, merge_latest
 from mere.pipeline.steps import Action, Step
 from mere.pipeline.tables import field_of, name_of, prepare, quoted
 from mere.project.model import Input, Model
@@ -52,6 +51,8 @@ def build(
         work.build_all()
     elif any(each.changes for each in step.model.inputs):
         work.merge_changes()
+    elif again is None and not work.moved:
+        pass  # what was to be tried again has gone through before the run was interrupted
     elif work.competes:
         work.merge_latest()
     elif work.has_types_of_key:
@@ -86,8 +87,9 @@ class _Merge:
     @cached_property
     def moved(self) -> list[tuple[Between, Mapping[str, str]]]:
         """The tables that changed, each with the key by its columns."""
-        tables = {name: key for each in self.keyed for name, key in self.keys[each.table].items()}
-        found = ((self.inputs.between(TableName.parse(name)), key) for name, key in tables.items())
+        # A table that is read by itself and behind a view is there twice, each time with the key by that way.
+        tables = [(name, key) for each in self.keyed for name, key in self.keys[each.table].items()]
+        found = ((self.inputs.between(TableName.parse(name)), key) for name, key in tables)
         return [(between, key) for between, key in found if between]
 
     def build_all(self) -> None:
@@ -102,7 +104,9 @@ class _Merge:
 
     @cached_property
     def competes(self) -> bool:
-        if self.model.latest_by is None or self.model.quarantines or self.shop.sampled or len(self.moved) != 1:
+        if self.model.latest_by is None or self.model.quarantines or self.again is not None:
+            return False
+        if self.shop.sampled or len(self.moved) != 1:
             return False
         ((between, _),) = self.moved
         rowwise = {each.table for each in self.keyed if each.rowwise}
@@ -112,7 +116,7 @@ class _Merge:
         assert self.model.latest_by
         ((between, _),) = self.moved
         new = changed_rows(between, self.spark).drop(CHANGE)
-        with _kept(self._fitted(self._made({between.table: new}))) as rows:
+        with kept(self._fitted(self._made({between.table: new}))) as rows:
             self._check(rows)
             merge_latest(self.model.name, rows, self.model.key, self.model.latest_by, self.spark)
 
@@ -122,10 +126,14 @@ class _Merge:
     def has_types_of_key(self) -> bool:
         """Of the inputs' expressions: where Spark had to convert one for a join, values that differ may be equal."""
         return all(
-            _alike(self.spark.table(name_of(each.table)).selectExpr(text).schema[0].dataType, self._types[name])
+            _alike(self.spark.table(name_of(table)).selectExpr(text).schema[0].dataType, self._types[name])
             for each in self.keyed
-            for name, text in each.key
+            for table, key in [(each.table, each.key), *self._behind(each)]
+            for name, text in key
         )
+
+    def _behind(self, each: Input) -> list[tuple[TableName, tuple[tuple[str, str], ...]]]:
+        return [(TableName.parse(name), tuple(key.items())) for name, key in self.keys[each.table].items()]
 
     @cached_property
     def _types(self) -> dict[str, DataType]:
@@ -133,10 +141,10 @@ class _Merge:
         return {name: field.dataType for name in self.model.key if (field := field_of(stands, name))}
 
     def merge_keys(self) -> None:
-        with _kept(self._changed()) as keys:
+        with kept(self._changed()) as keys:
             bounds = Bounds.of(keys)
             made = self._made({each.table: self._narrowed(each, keys, bounds) for each in self.keyed})
-            with _kept(self._fitted(made)) as rows, self.sift(rows, keys=keys) as good:
+            with kept(self._fitted(made)) as rows, self.sift(rows, keys=keys) as good:
                 self._check(good)
                 merge_into(self.model.name, keys, good, self.model.key, self.spark, bounds)
 
@@ -160,10 +168,10 @@ class _Merge:
 
     def merge_changes(self) -> None:
         key = list(map(quoted, self.model.key))
-        with _kept(query(self.model, None, self.shop)) as made:
+        with kept(query(self.model, None, self.shop)) as made:
             frame = self._fitted(self._one_each(_without_deleted(made)))
             touched = made.select(*key).distinct()
-            with _kept(frame) as rows, self.sift(rows, keys=touched) as good:
+            with kept(frame) as rows, self.sift(rows, keys=touched) as good:
                 self._check(good)
                 if self.model.latest_by is None:
                     merge_into(self.model.name, touched, good, self.model.key, self.spark)
@@ -212,21 +220,11 @@ class _Merge:
         )
 
 
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """What is asked for several times is computed once."""
-    kept = frame.persist()
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
-
-
 def _without_deleted(frame: DataFrame) -> DataFrame:
     """Of what a function returned, the rows that there are to be."""
     if field_of(frame.schema, CHANGE) is None:
         return frame
-    return frame.where(f"{CHANGE} NOT IN ('{DELETE}', '{UPDATE_BEFORE}')").drop(CHANGE)
+    return frame.where(f"{CHANGE} IS NULL OR {CHANGE} NOT IN ('{DELETE}', '{UPDATE_BEFORE}')").drop(CHANGE)
 
 
 def _alike(kind: DataType, of_key: DataType) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 _LISTED = 200
 _LISTABLE = ("byte", "short", "integer", "long", "string", "date")
 _ROWS, _HERE = "mere_rows", "mere_here"
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """What is asked for several times is computed once."""
+    persisted = frame.persist()
+    try:
+        yield persisted
+    finally:
+        persisted.unpersist()
 
 
 @dataclass(frozen=True)
@@ -134,6 +145,7 @@ def order(schema: StructType, on: Sequence[str], latest_by: str, named: Callable
     keys = {name.casefold() for name in on}
     first = [each for each in schema if each.name.casefold() == latest_by.casefold()]
     others = [each for each in schema if each.name.casefold() not in keys and each not in first]
+    others.sort(key=lambda each: each.name.casefold())  # the table may have them in another order than the query
     return f"struct({', '.join(comparable(named(each.name), each.dataType) for each in [*first, *others])})"
 
 

@@ -12,7 +12,7 @@ from mere.lake.lake import Lake
 from mere.lake.show import schema_of
 from mere.lake.tableset import TableSet
 from mere.names import TableName
-from mere.pipeline.state import PROPERTY, State
+from mere.pipeline.state import PROPERTY
 from mere.pipeline.steps import Action, Facts, Step, Wish, load_of
 from mere.project.graph import Graph
 from mere.project.model import Kind, Model, Time
@@ -91,7 +91,7 @@ def _named(table: TableName) -> str:
     return f"{quoted(table.namespace)}.{quoted(table.name)}"
 
 
-def with_retry(step: Step, state: State, facts: Facts, wish: Wish) -> Step:
+def with_retry(step: Step, facts: Facts, wish: Wish) -> Step:
     """A step that tries them, too. What is built whole does so anyway."""
     model = step.model
     if model.name not in wish.retry or step.action in (Action.BUILD, Action.BLOCKED):
@@ -100,11 +100,11 @@ def with_retry(step: Step, state: State, facts: Facts, wish: Wish) -> Step:
         case Kind.INCREMENTAL:
             spans = step.spans | wish.retry[model.name]
             tried = replace(step, action=Action.WINDOWS, spans=spans, load=load_of(model, facts, spans))
-            if step.action is Action.SKIP:  # nothing else is due: all stays as complete as it is
-                tried = replace(tried, complete=state.complete)
+            if step.action is Action.SKIP:  # what came for the window in which we live is not dealt with
+                tried = replace(tried, catches_up=False)
         case Kind.APPEND:
             tried = replace(step, action=Action.ROWS)
-        case Kind.MERGE if not any(each.changes for each in model.inputs):
+        case Kind.MERGE if any(each.key for each in model.inputs) and not any(each.changes for each in model.inputs):
             tried = replace(step, action=Action.KEYS, load=load_of(model, facts))
         case _:
             tried = replace(step, action=Action.BUILD, load=load_of(model, facts))

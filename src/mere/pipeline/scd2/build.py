@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -14,7 +15,7 @@ from mere.lake.storage import Storage
 from mere.names import TableName
 from mere.pipeline.changed import CHANGE, Between, changed_keys, changed_rows
 from mere.pipeline.materialize import Workshop, query, replace_all
-from mere.pipeline.merge.rows import Bounds, merge_into
+from mere.pipeline.merge.rows import Bounds, kept, merge_into
 from mere.pipeline.scd2.fold import AT, HERE, Fold
 from mere.pipeline.scd2.observations import Observation
 from mere.pipeline.steps import Step
@@ -25,6 +26,8 @@ from mere.windows import NEVER, Spans
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql import Row as SparkRow
+
+    _Keep = Callable[[DataFrame], DataFrame]
 
 # So many observations are folded at once; each is a query in the plan that Spark makes of them.
 _TOGETHER = 16
@@ -69,29 +72,35 @@ def build(subject: Subject, table: Metadata | None) -> Iterator[Spans]:
     for start in range(0, max(len(looks), 1), _TOGETHER):
         batch = looks[start : start + _TOGETHER]
         afresh = start == 0 and step.afresh
-        seen = _seen(subject, fold, batch or _NOTHING, None if afresh else model.name)
-        seen = _examined(fold, seen if batch else seen.where("false"))
-        seen = seen if afresh else seen.persist()
-        bad = seen.where(f"{_BAD} AND {_LAST}").limit(_SHOWN).collect()
-        if bad and batch[-1] is looks[-1]:
-            _refuse(model, fold, bad)
-        doubts = doubts or bool(bad)
-        clear = seen.where(f"NOT {_BAD}").drop(_BAD, _LAST)
-        if afresh:
-            replace_all(step, fit(model, fold.histories(_past(clear), clear), spark))
-        else:
-            keys = clear.select(*map(quoted, fold.key)).distinct()
-            bounds = Bounds.of(keys)
-            stands = bounds.narrowed(spark.table(name_of(model.name))).join(keys, list(fold.key), "left_semi")
-            rows = fit(model, fold.histories(_past(clear, stands), clear), spark)
-            merge_into(model.name, keys, rows, [*fold.key, VALID_FROM], spark, bounds)
-            seen.unpersist()
+        with ExitStack() as stack:
+
+            def keep(frame: DataFrame, stack: ExitStack = stack) -> DataFrame:
+                return stack.enter_context(kept(frame))
+
+            seen = _seen(subject, fold, batch or _NOTHING, None if afresh else model.name, keep)
+            seen = _examined(fold, seen if batch else seen.where("false"))
+            seen = seen if afresh else keep(seen)
+            bad = seen.where(f"{_BAD} AND {_LAST}").limit(_SHOWN).collect()
+            if bad and batch[-1] is looks[-1]:
+                _refuse(model, fold, bad)
+            doubts = doubts or bool(bad)
+            clear = seen.where(f"NOT {_BAD}").drop(_BAD, _LAST)
+            if afresh:
+                replace_all(step, fit(model, fold.histories(_past(clear), clear), spark))
+            else:
+                keys = clear.select(*map(quoted, fold.key)).distinct()
+                bounds = Bounds.of(keys)
+                stands = bounds.narrowed(spark.table(name_of(model.name))).join(keys, list(fold.key), "left_semi")
+                rows = fit(model, fold.histories(_past(clear, stands), clear), spark)
+                merge_into(model.name, keys, rows, [*fold.key, VALID_FROM], spark, bounds)
         yield NEVER
     if doubts:
         _refuse_what_is_still_bad(subject, fold, looks[-1])
 
 
-def _seen(subject: Subject, fold: Fold, looks: Sequence[Observation], stands: TableName | None) -> DataFrame:
+def _seen(
+    subject: Subject, fold: Fold, looks: Sequence[Observation], stands: TableName | None, keep: _Keep
+) -> DataFrame:
     """What is observed of each key, as far as it can have changed. `stands`: the history so far, if there is one."""
     from pyspark.sql.functions import lit
 
@@ -99,7 +108,8 @@ def _seen(subject: Subject, fold: Fold, looks: Sequence[Observation], stands: Ta
     before: DataFrame | None = None
     made: list[DataFrame] = []
     for look in looks:
-        keyed = _changed_keys(subject, look)
+        found = _changed_keys(subject, look)
+        keyed = None if found is None else keep(found)
         rows = _rows(subject, look, keyed)
         if keyed is None:
             open_ = spark.table(name_of(stands)).where("is_current").select(*key) if stands and not made else before
@@ -202,7 +212,7 @@ def _examined(fold: Fold, seen: DataFrame) -> DataFrame:
 
 def _refuse_what_is_still_bad(subject: Subject, fold: Fold, look: Observation) -> None:
     """What was passed over in one batch may not have been seen again in the next."""
-    seen = _seen(subject, fold, [replace(look, before=None)], None)
+    seen = _seen(subject, fold, [replace(look, before=None)], None, lambda frame: frame)
     if bad := _examined(fold, seen).where(_BAD).limit(_SHOWN).collect():
         _refuse(subject.model, fold, bad)
 
