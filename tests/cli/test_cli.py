@@ -8,6 +8,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mere.cli import main
+from mere.cli import main, testing
+from mere.config import SparkSettings
 from mere.lake.lake import Lake
 from tests.lake.foreign import Foreign, ForeignOnPostgres
 from tests.services.postgres import PASSWORD, Postgres
@@ -75,6 +77,25 @@ def test_every_command_has_help_with_an_example_and_json(path: tuple[str, ...], 
     assert "Example:" in done.output
     if not isinstance(command, click.Group):
         assert "--json" in done.output
+
+
+def test_options_of_the_list_of_quarantines_stand_behind_it(mere: Shell) -> None:
+    assert mere("quarantine", "--at", "main").stdout == "no rows in quarantine on main\n"
+    for option in (["--at", "main"], ["--json"]):
+        refused = mere("quarantine", *option, "list", exit_code=2).stderr
+        assert f"{option[0]} before list has no effect" in refused
+
+
+def test_an_engine_waits_for_some_time(mere: Shell) -> None:
+    assert "mere engine stop" in mere("engine", "start", "--idle", "0s", exit_code=2).stderr
+
+
+def test_no_engine_is_kept_warm_for_a_lake_that_is_thrown_away(mere: Shell) -> None:
+    kept = SparkSettings(keep_warm=timedelta(minutes=5))
+    for name, spark in {"lake": kept, "none": SparkSettings()}.items():
+        with click.Context(main, obj={"lake": str(mere.folder / name), "profile": None}) as context:
+            lake, found = testing._lake(context, kept)
+            assert (lake.location == str(mere.folder / name), found) == (spark == kept, spark)
 
 
 def test_a_project_is_made_once(mere: Shell) -> None:

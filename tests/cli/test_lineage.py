@@ -9,7 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mere.cli.drawing import page
 from mere.lake.lake import Lake
+from mere.names import TableName
+from mere.project.column_lineage import ColumnName
 from tests.cli.test_cli import Shell
 from tests.lake import iceberg
 
@@ -139,20 +142,26 @@ def test_a_flowchart_for_markdown(mere: Shell) -> None:
 
 def test_a_page_that_needs_nothing_else(mere: Shell) -> None:
     (mere.folder / "models/gold/odd.sql").write_text('SELECT town AS `a<b>&"c"</script>` FROM gold.revenue\n')
-    page = mere("lineage", "raw.orders.city", "--html").stdout
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    assert page.count("</script>") == 1
-    drawing = re.search(r'<svg id="drawing".*?</svg>', page, re.DOTALL)
+    text = mere("lineage", "raw.orders.city", "--html").stdout
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.count("</script>") == 1
+    assert "<title>raw.orders.city: lineage</title>" in text
+    assert "<b>raw.orders.city</b>" in text
+    drawing = re.search(r'<svg id="drawing".*?</svg>', text, re.DOTALL)
     assert drawing is not None
     svg = ElementTree.fromstring(drawing[0])
     texts = [each.text for each in svg.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[:2] == ["raw.orders", "city"]
     assert 'a<b>&"c"</script>' in texts
     ids = [each.get("id") for each in svg.iter() if each.get("id")]
-    edges = re.search(r"const edges = (.*?), rows", page)
+    edges = re.search(r"const edges = (.*?), rows", text)
     assert edges is not None
     assert ids.count("e0") == 1
     assert len([each for each in ids if str(each).startswith("e")]) == edges[1].count("[") - 1
+
+
+def test_what_is_filled_into_the_page_is_not_filled_again() -> None:
+    assert '">{{edges}}</text>' in page("t", [ColumnName(TableName("s", "t"), "{{edges}}")], [])
 
 
 def test_wrong_names_are_refused_with_the_nearest(mere: Shell) -> None:

@@ -25,6 +25,7 @@ from mere.engine import session as module
 from mere.engine import warm
 from mere.engine.discovery import Engine, Place, hold, is_held
 from mere.engine.jvm import TOO_MUCH_FOR_WARM
+from mere.engine.keeper import Keeper
 from mere.engine.translate import explain
 from mere.errors import EngineError, SparkFailed
 from tests.engine.conftest import SETTINGS, OpenWarm
@@ -121,7 +122,59 @@ def test_an_engine_that_is_in_use_is_not_stopped(place: Place, held: int) -> Non
     with pytest.raises(EngineError, match="in use: 1 session") as refused:
         warm.stop("s3://bucket/lake")
     assert "--now" in str(refused.value)
+    assert place.engine() == FILE
     os.close(client)
+
+
+def test_an_engine_that_goes_sees_who_came_or_is_not_found_any_more(
+    place: Place, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write(FILE)
+    client = hold(place.clients / "a-session")
+    assert place.withdraw(FILE) == ["a-session"]
+    assert place.engine() == FILE
+    os.close(client)
+    assert place.withdraw(FILE) == []
+    with pytest.raises(warm.Ended):
+        warm.connect("s3://bucket/lake", FILE)  # by one who read the file before
+    assert place.sessions() == []
+    monkeypatch.setattr(warm, "find", lambda *_: FILE)
+    with Lake.create(place.folder / "lake") as lake:
+        Place.of(lake.location).make()
+        asked = replace(SETTINGS, keep_warm=timedelta(minutes=1))
+        assert module._on_warm(lake, asked, 0, ()) == "a JVM of its own: the warm engine has ended"
+
+
+def test_an_engine_ends_when_nobody_uses_it_or_can_find_it(place: Place, held: int) -> None:
+    keeper = Keeper({"folder": str(place.folder), "idle": 60.0})
+    own = replace(FILE, token=keeper.token)
+    long_ago = time.monotonic() - 61
+    place.write(own)
+    assert keeper._is_of_use(own, time.monotonic())
+    client = hold(place.clients / "a-session")
+    assert keeper._is_of_use(own, long_ago)
+    os.close(client)
+    with place.starting():
+        place.file.unlink()
+        assert keeper._is_of_use(own, long_ago)  # whoever took the file away may put it there again
+    assert not keeper._is_of_use(own, time.monotonic())
+    place.write(own)
+    assert not keeper._is_of_use(own, long_ago)
+    assert not place.file.exists()
+
+
+def test_an_engine_that_does_not_start_tells_why(place: Place) -> None:
+    order = {"folder": str(place.folder), "settings": {"conf": {}, "riddle": 1}, "drivers": []}
+    keeper = [sys.executable, "-m", "mere.engine.keeper"]
+    done = subprocess.run(keeper, input=json.dumps(order), capture_output=True, text=True, check=True)
+    assert "riddle" in done.stdout
+
+
+def test_a_server_that_does_not_start_tells_why(lake: Lake) -> None:
+    settings = replace(SETTINGS, conf={"spark.connect.grpc.interceptor.classes": "no.such.Riddle"})
+    with pytest.raises(EngineError, match=r"did not start: .*no\.such\.Riddle"):
+        warm.start(lake.location, settings)
+    assert warm.running(lake.location) is None
 
 
 # Sessions on it.
@@ -133,6 +186,7 @@ def test_a_session_finds_the_engine_and_works_on_a_ref(
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "somebody else's")
     with session(warm_lake, "main", settings=SETTINGS, author="ann") as opened:
         assert opened.about == f"the warm engine, process {warm_engine.pid}"
+        assert opened.spark.conf.get("spark.connect.session.manager.defaultSessionTimeout") == "-1"
         opened.spark.sql("CREATE NAMESPACE a")
         opened.spark.sql("CREATE TABLE a.t AS SELECT 1 AS id")
         warm_lake.branch("dev")

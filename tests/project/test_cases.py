@@ -80,16 +80,17 @@ def test_rows_can_stand_in_a_csv_file_beside(project: MakeProject) -> None:
         project(
             {
                 **FILES,
-                "tests/orders.csv": 'day,city,amount\n2024-02-11,"Bern, CH",\n',
+                "tests/orders.csv": 'day,city,amount\n2024-02-11,"Bern, CH",\n2024-02-12,null,~\n',
                 "tests/gold.yaml": """
                     a: {model: gold.revenue, given: {silver.orders: orders.csv}, expect: []}
                 """,
             }
         )
     )
-    (row,) = case.steps[0].given[TableName("silver", "orders")].rows
+    row, other = case.steps[0].given[TableName("silver", "orders")].rows
     assert (row["city"].value(), row["amount"].is_null) == ("Bern, CH", True)
     assert (row["day"].file.as_posix(), row["day"].line) == ("tests/orders.csv", 2)
+    assert (other["city"].value(), other["amount"].value()) == ("null", "~")
 
 
 def test_steps_and_a_table_that_stands_are_left_to_the_pipeline(project: MakeProject) -> None:
@@ -147,6 +148,11 @@ def test_all_mistakes_are_told_at_once_each_with_its_line(project: MakeProject) 
                       expect:
                         - {day: 2024-02-11, revenue: 1}
                         - {day: 2024-02-12}
+                    no_steps: {model: gold.revenue, steps: []}
+                    steps_without_end:
+                      model: gold.revenue
+                      steps:
+                        - given: {silver.orders: []}
                     without_now: {model: gold.due, expect: []}
                     with_now: {model: gold.revenue, now: 2024-01-01, expect: []}
                     no_window: {model: gold.due, now: 2024-01-01, window: [2024-01-01, 2024-01-02], expect: []}
@@ -164,9 +170,11 @@ def test_all_mistakes_are_told_at_once_each_with_its_line(project: MakeProject) 
         "tests/gold.yaml:12: it expects nothing",
         "tests/gold.yaml:13: there is no file tests/x.csv",
         "tests/gold.yaml:18: this row does not name `revenue`, which another row does",
-        "tests/gold.yaml:19: gold.due uses :now, and `now` does not say what it is",
-        "tests/gold.yaml:20: `now` has no effect: gold.revenue does not use it",
-        "tests/gold.yaml:21: `window` has no effect: gold.due is full",
+        "tests/gold.yaml:19: no step expects anything",
+        "tests/gold.yaml:23: no step expects anything",
+        "tests/gold.yaml:24: gold.due uses :now, and `now` does not say what it is",
+        "tests/gold.yaml:25: `now` has no effect: gold.revenue does not use it",
+        "tests/gold.yaml:26: `window` has no effect: gold.due is full",
         "tests/more.yml: a file of tests ends in .yaml",
     ]
 

@@ -93,6 +93,14 @@ def test_queries_within_queries() -> None:
     assert told("a CTE over a temporary view") == {"city": "orders.city", "s": "orders.amount", "rows": "orders.city"}
 
 
+@pytest.mark.parametrize("name", ["list", "exists", "subquery", "scalar-subquery"])
+def test_a_column_can_be_called_as_a_query_within_a_query_is(name: str) -> None:
+    text, columns = explained("expressions")
+    found = lineage_of(text.replace("amount#9", f"{name}#9"), columns, [ORDERS])
+    assert found is not None
+    assert found.columns["double"] == {ColumnName(ORDERS, name)}
+
+
 def test_a_view_that_is_an_input_is_not_looked_into() -> None:
     found = told("a view", ORDERS, NAMES)
     assert (found["loud"], found["rows"]) == ("names.loud", "names.loud orders.city")

@@ -52,6 +52,28 @@ def test_what_a_model_reads_in_part_cannot_be_looked_up(project: MakeProject) ->
     assert "cannot quarantine" in by_key.problem
 
 
+CHANGES = """
+from mere import changes, model, table
+
+@model("gold.m", kind="merge", key="id", {settings})
+def m(a={read}):
+    return a
+"""
+BY_RULE = 'audits=[{"not_null": "n", "quarantine": True}]'
+
+
+def test_changes_cannot_compete_with_rows_that_were_put_aside(project: MakeProject) -> None:
+    def written(settings: str, read: str = 'changes("s.a")') -> dict[str, str]:
+        return {"models/gold/m.py": CHANGES.replace("{settings}", settings).replace("{read}", read)}
+
+    problem = project(written(f'latest_by="at", {BY_RULE}')).problem()
+    assert "changes of s.a cannot be taken by `latest_by` while a rule puts rows aside" in problem.problem
+    assert (problem.file, problem.line, problem.remedy) == ("models/gold/m.py", 4, "Read the table with `table(…)`.")
+    for settings in (BY_RULE, 'latest_by="at"'):
+        assert project(written(settings)).model("gold.m").inputs[0].changes
+    assert project(written(f'latest_by="at", {BY_RULE}', 'table("s.a", key="id")')).model("gold.m").quarantines
+
+
 def test_python_models_and_seeds_look_up_keys_too(project: MakeProject) -> None:
     folder = project(
         {

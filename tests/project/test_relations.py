@@ -247,6 +247,7 @@ SHAPES: dict[str, tuple[str, dict[str, str]]] = {
         {"one": "t.items", "two": "t.items", "three": "t.items", "rows": ""},
     ),
     "lambdas": ("SELECT transform(items, x -> x + a) AS y FROM s.t", {"y": "t.a t.items", "rows": ""}),
+    "exists of an array": ("SELECT exists(items, x -> x = b) AS y FROM s.t", {"y": "t.b t.items", "rows": ""}),
     "a pivot": (
         "SELECT * FROM (SELECT a, b, c FROM s.t) PIVOT (sum(b) FOR c IN (1 AS one, 2 AS two))",
         {"a": "t.a", "one": "t.b | t.c", "two": "t.b | t.c", "rows": "t.a t.c"},

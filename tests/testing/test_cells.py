@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mere import entries
@@ -34,6 +35,8 @@ def cell(text: str) -> Entry:
         ("tinyint", "-128", -128),
         ("double", "1e3", 1000.0),
         ("double", "-.inf", -math.inf),
+        ("double", "0.1", 0.1),
+        ("float", "0.1", pa.scalar(0.1, pa.float32()).as_py()),
         ("decimal(22, 2)", "12345678901234567890.12", Decimal("12345678901234567890.12")),
         ("decimal(4, 2)", "1.500", Decimal("1.5")),
         ("decimal(4, 2)", "0", Decimal(0)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,16 +80,15 @@ def page(name: str, starts: Sequence[ColumnName], edges: Sequence[Edge]) -> str:
     rows = json.dumps({ids[each]: ids[ColumnName(each.table)] for each in names if each.column})
     template = Path(__file__).with_name("lineage.html").read_text(encoding="utf-8")
     filled = {
-        "{{title}}": html.escape(name),
-        "{{width}}": f"{width:.0f}",
-        "{{height}}": f"{height:.0f}",
-        "{{drawing}}": "\n".join(parts),
-        "{{edges}}": pairs,
-        "{{rows}}": rows,
+        "title": html.escape(name),
+        "width": f"{width:.0f}",
+        "height": f"{height:.0f}",
+        "drawing": "\n".join(parts),
+        "edges": pairs,
+        "rows": rows,
     }
-    for mark, text in filled.items():
-        template = template.replace(mark, text, 1)
-    return template
+    # In one pass: what is filled in is not looked at again, whatever a table is called.
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: filled[mark[1]], template)
 
 
 def _boxes(tables: dict[TableName, list[ColumnName]], edges: Iterable[Edge]) -> dict[TableName, _Box]:

@@ -33,6 +33,8 @@ def engine() -> None:
 @click.pass_context
 def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
     """Start the lake's engine, unless it runs. One with other settings that nobody uses is replaced."""
+    if idle == timedelta(0):
+        raise UsageError("--idle must be longer than nothing.", remedy="To end the engine: mere engine stop")
     lake, settings = open_lake(ctx), _settings(ctx)
     if settings.remote is not None:
         raise UsageError(
@@ -46,7 +48,8 @@ def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
     elif new:
         say(f"the warm engine runs: process {found.pid}, ends when not used for {_idle(found)}")
     else:
-        say(f"the warm engine runs already: process {found.pid}, since {stamp(_since(found))}")
+        since = stamp(_since(found))
+        say(f"the warm engine runs already: process {found.pid}, since {since}, ends when not used for {_idle(found)}")
 
 
 @engine.command(epilog=example("mere engine status", "mere engine status --json"))

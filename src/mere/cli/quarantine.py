@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mere.cli.output import Column, counted, example, json_option, moment, open_lake, print_json, print_table, say
 from mere.cli.planning import open_project
@@ -30,6 +31,13 @@ def quarantine(ctx: click.Context, at: str, as_json: bool) -> None:
     """Rows that broke a rule and were put aside, of all tables of a ref."""
     if ctx.invoked_subcommand is None:
         _show(ctx, (), at, as_json)
+        return
+    for name, written in (("at", "--at"), ("as_json", "--json")):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{written} before {ctx.invoked_subcommand} has no effect.",
+                remedy=f"mere quarantine {ctx.invoked_subcommand} --help",
+            )
 
 
 @quarantine.command("list", epilog=example("mere quarantine list", "mere quarantine list silver.orders --at main~1"))
@@ -96,7 +104,8 @@ def quarantine_retry(
 
     \b
     Incremental models: the windows of these rows. Append models: rows that break no rule any more are moved to
-    the table. All others: whole. TABLE: a model, or its quarantine. Default: all that have rows in quarantine.
+    the table. Merge models: their keys. All others: whole. TABLE: a model, or its quarantine. Default: all that have
+    rows in quarantine.
     Exit codes: those of mere run.
     """
     with Watch(ctx, on, as_json) as watch:

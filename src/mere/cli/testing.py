@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from mere import config
 from mere.cli.output import counted, example, json_option, open_lake, parse_variables, print_json, progress, say
+from mere.config import SparkSettings
 from mere.engine.session import get_ready
 from mere.errors import ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake
@@ -64,11 +66,11 @@ def test(
         raise ConfigError("There is no mere.yaml here or in a folder above.", remedy="Make a project: mere init DIR.")
     settings = config.load(file, ctx.find_root().obj["profile"])
     given = parse_variables(variables)
-    lake = _lake(ctx)
-    get_ready(lake, settings.spark)
+    lake, spark = _lake(ctx, settings.spark)
+    get_ready(lake, spark)
     loader = Loader(file.parent, given)
     graph = loader.load()
-    project = Project(lake, graph, file.parent, settings.spark, given)
+    project = Project(lake, graph, file.parent, spark, given)
     if create is not None:
         _create(project, create, source or MAIN, rows or 5, as_json)
         return
@@ -86,16 +88,17 @@ def test(
     ctx.exit(1 if failed else 0)
 
 
-def _lake(ctx: click.Context) -> Lake:
-    """A project can be tested where its lake is not, such as in a merge request: then in an empty one."""
+def _lake(ctx: click.Context, spark: SparkSettings) -> tuple[Lake, SparkSettings]:
+    """A project can be tested where its lake is not, such as in a merge request: then in an empty one. An engine that
+    is kept warm belongs to a lake: nobody would find that of one that is thrown away."""
     try:
-        return open_lake(ctx)
+        return open_lake(ctx), spark
     except LakeNotFound as error:
         click.echo(f"without the lake, so columns of its tables are not known: {error.message}", err=True)
     folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="mere-test-"))
     lake = Lake.create(Path(folder) / "lake")
     ctx.call_on_close(lake.close)
-    return lake
+    return lake, replace(spark, keep_warm=None)
 
 
 def _run(project: Project, cases: Sequence[Case], at: str, as_json: bool) -> list[Outcome]:

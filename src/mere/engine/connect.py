@@ -74,7 +74,8 @@ class Connection:
         _settings(spark)._set_all(dict(conf), silent=True)
 
     def forget_catalog(self, spark: SparkSession, name: str) -> None:
-        """Its connections are closed with the session."""
+        """On a warm engine its connections are closed with the session; another server keeps them for as long as it
+        likes."""
 
     def failure_of(self, exc: BaseException) -> SparkFailed | None:
         return explain(exc) if is_from_spark(exc) else None

@@ -94,10 +94,26 @@ class Place:
             return None
         return engine if is_held(self.alive) else None
 
+    def withdraw(self, engine: Engine) -> list[str]:
+        """Take the file away, unless there are sessions: these are given then. Only who holds `start` may.
+
+        A client locks its own file before it looks for this one a second time: one of the two sees the other.
+        """
+        self.file.unlink(missing_ok=True)
+        if used := self.sessions():
+            self.write(engine)
+        return used
+
+    @contextmanager
+    def unless_starting(self) -> Iterator[bool]:
+        """As `starting`, but False at once if another process starts or ends the engine."""
+        with exclusive(self.folder / "start", wait=False) as mine:
+            yield mine
+
     def tidy(self) -> None:
         """Remove what a dead engine has left, unless another one is being started."""
         if self.file.is_file():
-            with exclusive(self.folder / "start", wait=False) as mine:
+            with self.unless_starting() as mine:
                 if mine and not is_held(self.alive):
                     self.file.unlink(missing_ok=True)
 

@@ -45,14 +45,18 @@ class Keeper:
 
     def run(self) -> None:
         driver = self._started()
+        _to_log(driver.log, 2)
         try:
             service = serve(driver)
             held = hold(self.place.alive)
-            self.place.write(self._engine(driver, service.localPort()))
-            _hang_up(driver.log)
-            self._keep(driver, service)
-        except Exception:
+            engine = self._engine(driver, service.localPort())
+            self.place.write(engine)
+            _to_log(driver.log, 1)  # whoever started us waits for the end of our standard output
+            self._keep(driver, service, engine)
+        except Exception as error:
             traceback.print_exc()  # into the log, which would be removed if it were empty
+            if (failure := driver.failure_of(error)) is not None:
+                raise failure from error
             raise
         finally:
             if self._is_known():
@@ -84,12 +88,22 @@ class Keeper:
         found = self.place.engine()
         return found is not None and found.token == self.token
 
-    def _keep(self, driver: Driver, service: Any) -> None:
+    def _is_of_use(self, engine: Engine, used: float) -> bool:
+        """While another process starts or ends an engine here, what it has not finished tells nothing."""
+        if not self.place.folder.is_dir():
+            return False
+        is_idle = time.monotonic() - used > self.order["idle"]
+        if self._is_known() and not is_idle:
+            return True
+        with self.place.unless_starting() as mine:
+            return not mine or (self._is_known() and bool(self.place.withdraw(engine)))
+
+    def _keep(self, driver: Driver, service: Any, engine: Engine) -> None:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         used = time.monotonic()
-        while not self.over.wait(_GLANCE) and driver.alive and self._is_known():
+        while not self.over.wait(_GLANCE) and driver.alive and self._is_of_use(engine, used):
             for session in self.place.left():
                 try:
                     _end_session(driver, service, session)
@@ -99,8 +113,6 @@ class Keeper:
                 used = time.monotonic()
             if self.place.sessions():
                 used = time.monotonic()
-            elif time.monotonic() - used > self.order["idle"]:
-                return
 
 
 def server_conf(token: str) -> dict[str, str]:
@@ -109,6 +121,8 @@ def server_conf(token: str) -> dict[str, str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.authenticate.token": token,
+        # Who is still there is told by locks: a session may rest for as long as its client likes.
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
     }
 
 
@@ -137,11 +151,9 @@ def _end_session(driver: Driver, service: Any, session_id: str) -> None:
                 catalogs.catalog(name).icebergCatalog().close()
 
 
-def _hang_up(log: Path) -> None:
-    """Whoever started us waits for the end of our standard output."""
+def _to_log(log: Path, descriptor: int) -> None:
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    for descriptor in (1, 2):
-        os.dup2(file, descriptor)
+    os.dup2(file, descriptor)
     os.close(file)
 
 
@@ -156,6 +168,9 @@ def main() -> None:
     except MereError as error:
         print(error, flush=True)
         sys.exit(1)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+        raise
 
 
 if __name__ == "__main__":

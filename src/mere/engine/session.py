@@ -212,7 +212,10 @@ def _on_warm(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequ
         found = warm.find(location, settings, drivers)
     if isinstance(found, str):
         return f"a JVM of its own: {found}" if found else ""
-    connection = warm.connect(location, found)
+    try:
+        connection = warm.connect(location, found)
+    except warm.Ended:
+        return "a JVM of its own: the warm engine has ended"
     _warm = location, found
     try:
         tuned = {SHUFFLE_PARTITIONS: str(shuffle_partitions(settings, Work.of(read_bytes)))}

@@ -34,6 +34,10 @@ class InUse(EngineError):
     """Sessions are open on the warm engine."""
 
 
+class Ended(EngineError):
+    """The warm engine has ended since it was found, or is about to."""
+
+
 # What a JVM takes from its environment.
 _VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "PYSPARK_PYTHON", "TZ")
 
@@ -111,6 +115,9 @@ def connect(location: str, engine: Engine) -> Connection:
     session_id = str(uuid.uuid4())
     held = hold(place.clients / session_id)
     try:
+        found = place.engine()  # see Place.withdraw
+        if found is None or found.pid != engine.pid:
+            raise Ended("The warm engine has ended.", remedy="Try again.")
         return Connection.to_engine(
             engine.address, engine.token, session_id, lambda: is_held(place.alive), lambda: os.close(held)
         )
@@ -136,7 +143,7 @@ def start(
 
 
 def _make_way(place: Place, engine: Engine, difference: str) -> None:
-    if place.sessions():
+    if place.withdraw(engine):
         raise InUse(
             f"The warm engine was started with another {difference}, and is in use.",
             remedy="Wait until it is not, or end it: mere engine stop --now",
@@ -151,7 +158,7 @@ def stop(location: str, *, now: bool = False) -> Engine | None:
         return None
     with place.starting():
         engine = place.engine()
-        if engine is not None and not now and (used := len(place.sessions())):
+        if engine is not None and not now and (used := len(place.withdraw(engine))):
             raise InUse(
                 f"The warm engine is in use: {used} session{'s' if used > 1 else ''}. It was not stopped.",
                 remedy="Wait until it is not, or end it under them: mere engine stop --now",

@@ -126,6 +126,8 @@ class _Reader:
         this = self._try(self._rows, found["this"]) if "this" in found else None
         if "steps" in found:
             steps = tuple(self._step(each, model, found) for each in found["steps"].items())
+            if not any("expect" in each.entry.entries() for each in steps):
+                self._problems.add(found["steps"].error("no step expects anything", "Write `expect:` in one of them."))
         else:
             steps = (self._step(entry, model, found, found),)
         return Case(
@@ -234,11 +236,13 @@ class _Reader:
 
 
 def _cell(text: str, file: Path, line: int) -> Entry:
-    """As if the text stood in YAML without quotes; nothing is NULL."""
+    """As if the text stood in YAML without quotes, but only nothing is NULL: `null` is a text."""
     import yaml
 
     mark = yaml.Mark(str(file), 0, line - 1, 0, "", 0)
     tag = yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    if text and tag.endswith(":null"):
+        tag = "tag:yaml.org,2002:str"
     return Entry(file, "", yaml.ScalarNode(tag, text, mark, mark))
 
 

@@ -55,7 +55,7 @@ class Expressions:
                 case exp.Star():
                     if not isinstance(node.parent, exp.Count):
                         found.append(frame.all.whole().placed(node, around))
-                case exp.Exists():
+                case exp.Exists() if isinstance(node.this, exp.Query):
                     inner = self._relation_of(node.this, frame.ctes, frame)
                     found.append(Made({}, inner.rows))
                 case exp.Query():

@@ -11,7 +11,7 @@ from mere.errors import ConfigError
 from mere.names import TableName, near
 from mere.project.model import Input, Kind
 from mere.project.problems import Problems
-from mere.project.settings import DeclaredKey, Place
+from mere.project.settings import DeclaredKey, Place, Settings
 
 # How a user writes that an input is read in such a way: in a header, or as a parameter's default.
 Written = Callable[[TableName, str, str], str]
@@ -86,6 +86,24 @@ def refuse_lookups_in_part(inputs: Iterable[Input], audits: Iterable[Audit], pro
                     remedy="Leave `quarantine` out: then the rule is asked of the whole table.",
                     file=audit.file,
                     line=audit.line,
+                )
+            )
+
+
+def refuse_latest_of_changes(model: Settings, inputs: Iterable[Input], file: str, problems: Problems) -> None:
+    """The row of a key that counts is chosen among those that came and the one in the table. One in quarantine is not
+    asked, so that the key could be in both."""
+    if "latest_by" not in model.fields or not any(audit.quarantine for audit in model.fields["audits"]):
+        return
+    for each in inputs:
+        if each.changes:
+            problems.add(
+                ConfigError(
+                    f"changes of {each.table} cannot be taken by `latest_by` while a rule puts rows aside: those would"
+                    " not compete with the rows that come",
+                    remedy="Read the table with `table(…)`.",
+                    file=file,
+                    line=each.line,
                 )
             )
 

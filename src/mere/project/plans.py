@@ -20,9 +20,10 @@ _VERSION = 1
 _START, _END = "== Analyzed Logical Plan ==\n", "\n== Optimized Logical Plan =="
 _ID = re.compile(r"#(\d+)L?\b")
 _NAMED = re.compile(r"(.*)#(\d+)L?", re.DOTALL)
-# What has an id and is no column: variables of lambdas, and queries inside of expressions.
-_OTHERS = re.compile(r"lambda [^\s#]+#\d+L?|\b(?:[a-z]+-)?(?:subquery|exists|list)#\d+")
-_SUBQUERY = re.compile(r"(?:subquery|exists|list)#\d+")
+# What has an id and is no column: variables of lambdas, and queries inside of expressions, with the columns that they
+# take from outside: `exists#89 [city#92]`.
+_OTHERS = re.compile(r"lambda [^\s#]+#\d+L?|\b(?:[a-z]+-)?(?:subquery|exists|list)#\d+(?= \[)")
+_SUBQUERY = re.compile(r"(?:subquery|exists|list)#\d+ \[")
 _STEP = 3  # by so much a line stands further in than the one above it
 
 _SAME = frozenset({"SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset", "Sample", "ResolvedHint", "Sort"})

@@ -15,7 +15,14 @@ from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project import literals
 from mere.project.fingerprint import Source, fingerprint
-from mere.project.inputs import complete, in_default, key_of, refuse_lookups_in_part, with_lookups
+from mere.project.inputs import (
+    complete,
+    in_default,
+    key_of,
+    refuse_latest_of_changes,
+    refuse_lookups_in_part,
+    with_lookups,
+)
 from mere.project.model import Input, Kind, Model, OnChange, Python
 from mere.project.problems import Problems
 from mere.project.settings import (
@@ -173,6 +180,7 @@ class _Reader:
             settings.kind, with_lookups(inputs, audits), self.file, function.lineno, in_default, self.problems
         )
         refuse_lookups_in_part(completed, audits, self.problems)
+        refuse_latest_of_changes(settings, completed, self.file, self.problems)
         self.problems.raise_any()
         body = Python(function.name, function.lineno, tuple(parameters), code, takes_now, "spark" in given)
         return Model(name, settings.kind, self.file, body, completed, **settings.fields)

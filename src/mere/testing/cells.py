@@ -44,6 +44,7 @@ def value_of(cell: Entry, kind: pa.DataType) -> Any:
 
 
 def _scalar(cell: Entry, text: str, kind: pa.DataType) -> Any:
+    import pyarrow as pa
     from pyarrow import types
 
     if types.is_string(kind):
@@ -54,7 +55,8 @@ def _scalar(cell: Entry, text: str, kind: pa.DataType) -> Any:
         number = int(text.replace("_", ""))
         return number if -(1 << kind.bit_width - 1) <= number < 1 << kind.bit_width - 1 else _no_value()
     if types.is_floating(kind):
-        return float(_WORDS.get(text.lower(), text))
+        # As exact as the column is: 0.1 of a FLOAT is not that of a DOUBLE.
+        return pa.scalar(float(_WORDS.get(text.lower(), text)), kind).as_py()
     if types.is_decimal(kind):
         return _decimal(text, kind)
     if types.is_date(kind):
