@@ -18,13 +18,13 @@ from mere.pipeline.changed import CHANGE, INSERT, Inputs, changed_rows, with_upd
 from mere.pipeline.layout import are_cut_at_windows, partitions
 from mere.pipeline.state import Point
 from mere.pipeline.steps import Action, Step
-from mere.pipeline.tables import check_columns, comment, field_of, fit, name_of, prepare, quoted
+from mere.pipeline.tables import check_columns, comment, expr, field_of, fit, name_of, prepare, quoted
 from mere.project.model import Csv, Input, Kind, Model, Python, Sql, Time
 from mere.windows import NEVER, Span, Spans, instant
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
     from pyspark.sql.types import StructField, StructType
 
     from mere.engine.session import Session
@@ -204,11 +204,11 @@ def _arguments(model: Model, span: Span | None, shop: Workshop) -> dict[str, Any
     """`:start`, `:end` and `:now`. The bounds have the type of the column that they limit, so that files are pruned."""
     arguments: dict[str, Any] = {}
     if model.now:
-        arguments["now"] = _expression(literal(model.now.floor(shop.now), "timestamp"))
+        arguments["now"] = expr(literal(model.now.floor(shop.now), "timestamp"))
     if span:
         timed = next(each for each in model.inputs if each.time)
         kind = _field(input_frame(timed, shop, None).schema, str(timed.time)).dataType.typeName()
-        arguments |= {"start": _expression(literal(span.start, kind)), "end": _expression(literal(span.end, kind))}
+        arguments |= {"start": expr(literal(span.start, kind)), "end": expr(literal(span.end, kind))}
     return arguments
 
 
@@ -298,7 +298,7 @@ def writer(step: Step, frame: DataFrame) -> DataFrameWriterV2:
 
 def replace_all(step: Step, frame: DataFrame) -> None:
     """Every row of the table, in one commit."""
-    writer(step, frame).overwrite(_expression("true"))
+    writer(step, frame).overwrite(expr("true"))
 
 
 def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, shop: Workshop) -> None:
@@ -306,7 +306,7 @@ def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, 
     assert step.model.time
     window = within(frame.schema, step.model.time.column, span)
     if _are_files_cut(step.model, table, shop):
-        writer(step, frame).overwrite(_expression(window))
+        writer(step, frame).overwrite(expr(window))
     else:
         # Two snapshots, which are published as one. The first may write rows again that were in a file with others.
         shop.spark.sql(f"DELETE FROM {name_of(step.model.name)} WHERE {window}")
@@ -329,12 +329,6 @@ def within_its_windows(time: Time | None, frame: DataFrame, span: Span) -> DataF
     if time is None or not time.context or field_of(frame.schema, time.column) is None:
         return frame
     return frame.where(f"{within(frame.schema, time.column, span)} OR {quoted(time.column)} IS NULL")
-
-
-def _expression(sql: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(sql)
 
 
 def _make_view(step: Step, view: Metadata | None, shop: Workshop) -> None:

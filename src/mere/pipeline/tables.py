@@ -17,6 +17,7 @@ from mere.pipeline.state import PROPERTY, State
 from mere.project.model import Kind, Model
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
@@ -318,6 +319,12 @@ def comment(text: str) -> str:
 def _text(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+def expr(sql: str) -> SparkColumn:
+    from pyspark.sql import functions
+
+    return functions.expr(sql)
 
 
 def name_of(table: TableName) -> str:

@@ -18,12 +18,12 @@ from mere.pipeline.changed import CHANGE, DELETE, UPDATE_BEFORE, Between, Inputs
 from mere.pipeline.materialize import Sift, Workshop, input_frame, query, replace_all
 from mere.pipeline.merge.rows import Bounds, kept, latest, merge_into, merge_latest
 from mere.pipeline.steps import Action, Step
-from mere.pipeline.tables import field_of, name_of, prepare, quoted
+from mere.pipeline.tables import expr, field_of, name_of, prepare, quoted
 from mere.project.model import Input, Model
 from mere.windows import NEVER, Spans
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
 _SHOWN = 5
@@ -213,7 +213,7 @@ class _Merge:
             what, remedy = "rows of {} have NULL in their key", f"Leave them out: WHERE {key[0]} IS NOT NULL."
         same = " AND ".join(f"mere_rows.{name} <=> mere_keys.{name}" for name in key)
         keys = self.spark.createDataFrame(found, bad.schema).alias("mere_keys")
-        rows = frame.alias("mere_rows").join(keys, _expr(same), "left_semi").orderBy(*key).limit(2 * _SHOWN)
+        rows = frame.alias("mere_rows").join(keys, expr(same), "left_semi").orderBy(*key).limit(2 * _SHOWN)
         shown = "\n".join(f"  {row[0]}" for row in rows.selectExpr("to_json(struct(*))").collect())
         raise RunFailed(
             f"{self.model.file}: {what.format(self.model)}, {', '.join(self.model.key)}:\n{shown}", remedy=remedy
@@ -229,9 +229,3 @@ def _without_deleted(frame: DataFrame) -> DataFrame:
 
 def _alike(kind: DataType, of_key: DataType) -> bool:
     return kind == of_key or {kind.typeName(), of_key.typeName()} <= set(_INTEGERS)
-
-
-def _expr(sql: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(sql)

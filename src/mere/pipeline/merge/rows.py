@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mere.names import TableName
 from mere.pipeline.changed import comparable
-from mere.pipeline.tables import name_of, quoted
+from mere.pipeline.tables import expr, name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -64,7 +64,7 @@ class Bounds:
     def narrowed(self, frame: DataFrame) -> DataFrame:
         """Rows that may have one of the keys, by columns of their names."""
         for name in (*self.listed, *self.ranges):
-            if (near := self.near(name, _expr(quoted(name)))) is not None:
+            if (near := self.near(name, expr(quoted(name)))) is not None:
                 frame = frame.where(near)
         return frame
 
@@ -73,11 +73,11 @@ class Bounds:
         refused."""
         names = {name: f"mere_key_{at}" for at, (name, _) in enumerate(key)}
         for name, text in key:
-            if (near := self.near(name, _expr(text))) is not None:
-                frame = frame.where(near | _expr(text).isNull())
+            if (near := self.near(name, expr(text))) is not None:
+                frame = frame.where(near | expr(text).isNull())
         same = " AND ".join(f"({text}) <=> {names[name]}" for name, text in key)
         wanted = keys.selectExpr(*(f"{quoted(name)} AS {other}" for name, other in names.items()))
-        return frame.join(wanted, _expr(same), "left_semi")
+        return frame.join(wanted, expr(same), "left_semi")
 
 
 def merge_into(
@@ -106,11 +106,11 @@ def merge_into(
     (
         source.alias(_ROWS)
         .mergeInto(name_of(table), _matched(table, on, bounds))
-        .whenMatched(_expr(f"{_source(_HERE)} IS NULL"))
+        .whenMatched(expr(f"{_source(_HERE)} IS NULL"))
         .delete()
-        .whenMatched(_expr(_differs(table, target.schema, on)))
+        .whenMatched(expr(_differs(table, target.schema, on)))
         .updateAll()
-        .whenNotMatched(_expr(_source(_HERE)))
+        .whenNotMatched(expr(_source(_HERE)))
         .insertAll()
         .merge()
     )
@@ -125,7 +125,7 @@ def merge_latest(table: TableName, rows: DataFrame, on: Sequence[str], latest_by
     (
         rows.alias(_ROWS)
         .mergeInto(name_of(table), _matched(table, on, bounds))
-        .whenMatched(_expr(f"{new} > {old}"))
+        .whenMatched(expr(f"{new} > {old}"))
         .updateAll()
         .whenNotMatched()
         .insertAll()
@@ -136,7 +136,7 @@ def merge_latest(table: TableName, rows: DataFrame, on: Sequence[str], latest_by
 def latest(rows: DataFrame, on: Sequence[str], latest_by: str) -> DataFrame:
     """Of each key, the row with the greatest value; NULL is the least, and the other columns break ties."""
     whole = f"struct({', '.join(map(quoted, rows.columns))})"
-    found = _expr(f"max_by({whole}, {order(rows.schema, on, latest_by)})").alias(_ROWS)
+    found = expr(f"max_by({whole}, {order(rows.schema, on, latest_by)})").alias(_ROWS)
     return rows.groupBy(*map(quoted, on)).agg(found).select(f"{_ROWS}.*")
 
 
@@ -150,9 +150,9 @@ def order(schema: StructType, on: Sequence[str], latest_by: str, named: Callable
 
 
 def _matched(table: TableName, on: Sequence[str], bounds: Bounds) -> Column:
-    matched = _expr(" AND ".join(f"{_source(name)} = {_target(table, name)}" for name in on))
+    matched = expr(" AND ".join(f"{_source(name)} = {_target(table, name)}" for name in on))
     for name in on:
-        if (near := bounds.near(name, _expr(_target(table, name)))) is not None:
+        if (near := bounds.near(name, expr(_target(table, name)))) is not None:
             matched = matched & near
     return matched
 
@@ -173,9 +173,3 @@ def _source(name: str) -> str:
 
 def _target(table: TableName, name: str) -> str:
     return f"{name_of(table)}.{quoted(name)}"
-
-
-def _expr(sql: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(sql)

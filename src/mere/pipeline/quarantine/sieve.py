@@ -24,13 +24,13 @@ from mere.names import TableName
 from mere.pipeline.materialize import Workshop, literal, query, within, writer
 from mere.pipeline.state import PROPERTY, State
 from mere.pipeline.steps import Action, Step
-from mere.pipeline.tables import field_of, name_of, prepare, quoted
+from mere.pipeline.tables import expr, field_of, name_of, prepare, quoted
 from mere.pipeline.unfinished import form_of
 from mere.project.model import Model
 from mere.windows import Span, Spans
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, DataFrameWriterV2
+    from pyspark.sql import DataFrame, DataFrameWriterV2
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BAD = f"size({RULES}) > 0"
@@ -113,7 +113,7 @@ class Sieve:
         try:
             if self._counted(sifted, rules).good:
                 writer(self.step, sifted.where(_GOOD).select(*map(quoted, table.columns))).append()
-                self._writer(sifted.where(_BAD)).overwrite(_expression("true"))
+                self._writer(sifted.where(_BAD)).overwrite(expr("true"))
         finally:
             sifted.unpersist()
 
@@ -161,7 +161,7 @@ class Sieve:
         for lookup in (rule.lookup for rule in rules if rule.lookup):
             there = self.shop.spark.table(name_of(lookup.table)).selectExpr(*lookup.keys).distinct()
             keys = there.selectExpr("*", f"true AS {quoted(lookup.found)}")
-            frame = frame.join(keys, _expression(lookup.condition), "left")
+            frame = frame.join(keys, expr(lookup.condition), "left")
         try:
             sifted = frame.selectExpr(*columns, f"{broken} AS {RULES}")
             _ = sifted.schema  # over Connect, this is when a mistake is found
@@ -184,7 +184,7 @@ class Sieve:
     def _counted(sifted: DataFrame, rules: Sequence[RowRule]) -> Counts:
         of_rules = (f"array_contains({RULES}, {text_literal(rule.name)})" for rule in rules)
         counts = ["count(*)", *(f"count_if({condition})" for condition in (_BAD, *of_rules))]
-        rows, bad, *by_rule = sifted.agg(*map(_expression, counts)).collect()[0]
+        rows, bad, *by_rule = sifted.agg(*map(expr, counts)).collect()[0]
         return Counts(rows, bad, {rule.name: count for rule, count in zip(rules, by_rule, strict=True)})
 
     def _exchange(
@@ -204,7 +204,7 @@ class Sieve:
             elif keys is not None:
                 self._remove_keys(keys)
         if whole and standing and standing.rows:
-            self._writer(self._fitted(rows, standing, whole=True)).overwrite(_expression("true"))
+            self._writer(self._fitted(rows, standing, whole=True)).overwrite(expr("true"))
         elif some or (standing is None and self.model.quarantines):
             fitted = self._fitted(rows, standing, whole)
             if some:
@@ -243,7 +243,7 @@ class Sieve:
     def _remove_keys(self, keys: DataFrame) -> None:
         name = name_of(self.model.name.quarantine)
         wanted = keys.distinct().alias("mere_keys")
-        same = _expression(" AND ".join(f"mere_keys.{quoted(key)} <=> {name}.{quoted(key)}" for key in keys.columns))
+        same = expr(" AND ".join(f"mere_keys.{quoted(key)} <=> {name}.{quoted(key)}" for key in keys.columns))
         if not self._table().join(wanted, same, "left_semi").isEmpty():
             wanted.mergeInto(name, same).whenMatched().delete().merge()
 
@@ -260,7 +260,7 @@ class Sieve:
             before = {old.casefold() for old in self.model.was.values()}
             for each in self._table().schema:
                 if not field_of(rows.schema, each.name) and each.name.casefold() not in before:
-                    rows = rows.withColumn(each.name, _expression("NULL").cast(each.dataType))
+                    rows = rows.withColumn(each.name, expr("NULL").cast(each.dataType))
         return prepare(table_of(self.model), rows, self.shop.spark, standing, whole=whole, breaking=whole)
 
     def _writer(self, rows: DataFrame) -> DataFrameWriterV2:
@@ -279,9 +279,3 @@ class Sieve:
             return {}
         partial = {SAMPLE: str(sample).lower()} if sample or SAMPLE in metadata.properties else {}
         return {name: {PROPERTY: state.to_json(), **partial}}
-
-
-def _expression(sql: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(sql)

@@ -19,7 +19,7 @@ from mere.pipeline.merge.rows import Bounds, kept, merge_into
 from mere.pipeline.scd2.fold import AT, HERE, Fold
 from mere.pipeline.scd2.observations import Observation
 from mere.pipeline.steps import Step
-from mere.pipeline.tables import field_of, fit, name_of, prepare, quoted
+from mere.pipeline.tables import expr, field_of, fit, name_of, prepare, quoted
 from mere.project.model import HISTORY, VALID_FROM, Input, Model
 from mere.windows import NEVER, Spans
 
@@ -117,9 +117,9 @@ def _seen(
             keyed = (before if open_ is None else before.union(open_)).distinct()
         there = rows.withColumn(HERE, lit(True))
         joined = keyed.alias("k").join(there.alias("r"), _same(fold.key), "left")
-        here = _sql(f"coalesce(r.{HERE}, false)").alias(HERE)
+        here = expr(f"coalesce(r.{HERE}, false)").alias(HERE)
         values = [
-            _sql(f"{'k' if each.name in fold.key else 'r'}.{quoted(each.name)}").cast(each.dataType).alias(each.name)
+            expr(f"{'k' if each.name in fold.key else 'r'}.{quoted(each.name)}").cast(each.dataType).alias(each.name)
             for each in rows.schema
         ]
         made.append(joined.select(*values, lit(look.at).cast("timestamp").alias(AT), here))
@@ -186,7 +186,7 @@ def _past(seen: DataFrame, stands: DataFrame | None = None) -> DataFrame:
         nothing = [lit(None).cast(kind).alias(name) for name, kind in zip(HISTORY, _KINDS, strict=True)]
         return seen.where("false").select(*map(quoted, kinds), *nothing)
     known = [
-        (_sql(quoted(name)) if field_of(stands.schema, name) else lit(None)).cast(kind).alias(name)
+        (expr(quoted(name)) if field_of(stands.schema, name) else lit(None)).cast(kind).alias(name)
         for name, kind in kinds.items()
     ]
     return stands.select(*known, *HISTORY)
@@ -203,9 +203,9 @@ def _examined(fold: Fold, seen: DataFrame) -> DataFrame:
     odd = f"{HERE} AND (count(*) OVER (PARTITION BY {version}) > 1 OR {without})"
     nameless = " OR ".join(f"{quoted(name)} IS NULL" for name in fold.key)
     return (
-        seen.withColumn(_BAD, _sql(odd))
-        .withColumn(_BAD, _sql(f"bool_or({_BAD}) OVER (PARTITION BY {key}, {AT})"))
-        .withColumn(_LAST, _sql(f"{AT} = max({AT}) OVER (PARTITION BY {key})"))
+        seen.withColumn(_BAD, expr(odd))
+        .withColumn(_BAD, expr(f"bool_or({_BAD}) OVER (PARTITION BY {key}, {AT})"))
+        .withColumn(_LAST, expr(f"{AT} = max({AT}) OVER (PARTITION BY {key})"))
         .where(f"{_BAD} OR NOT ({nameless})")
     )
 
@@ -238,10 +238,4 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _same(key: Sequence[str]) -> Column:
-    return _sql(" AND ".join(f"k.{quoted(name)} <=> r.{quoted(name)}" for name in key))
-
-
-def _sql(text: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(text)
+    return expr(" AND ".join(f"k.{quoted(name)} <=> r.{quoted(name)}" for name in key))

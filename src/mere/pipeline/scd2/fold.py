@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mere.pipeline.changed import comparable
-from mere.pipeline.tables import field_of, quoted
+from mere.pipeline.tables import expr, field_of, quoted
 from mere.project.model import IS_CURRENT as CURRENT
 from mere.project.model import VALID_FROM as FROM
 from mere.project.model import VALID_TO as TO
@@ -47,22 +47,22 @@ class Fold:
 
     def _by_comparing(self, past: DataFrame, seen: DataFrame) -> DataFrame:
         values = _values(seen)
-        begun = past.select(*values, _col(FROM).alias(AT), _sql("true").alias(HERE), _sql("true").alias(_KIND))
+        begun = past.select(*values, _col(FROM).alias(AT), expr("true").alias(HERE), expr("true").alias(_KIND))
         gone = _ends(past, self.key).select(
             *(_as_null(seen, name) if name not in self.key else quoted(name) for name in values),
             _col(TO).alias(AT),
-            _sql("false").alias(HERE),
-            _sql("true").alias(_KIND),
+            expr("false").alias(HERE),
+            expr("true").alias(_KIND),
         )
-        events = begun.unionByName(gone).unionByName(seen.withColumn(_KIND, _sql("false")))
+        events = begun.unionByName(gone).unionByName(seen.withColumn(_KIND, expr("false")))
         order = _window(self.key, AT, f"{_KIND} DESC")  # what stands there goes before what is seen again
         compared = self.compare or [name for name in values if name not in self.key]
         fields = [field for name in compared if (field := field_of(seen.schema, name))]
         state = ", ".join([HERE, *(comparable(quoted(each.name), each.dataType) for each in fields)])
-        before = _sql(f"lag(struct({state})) OVER {order}")
-        changed = _sql(HERE) & before.isNull() | before.isNotNull() & ~before.eqNullSafe(_sql(f"struct({state})"))
+        before = expr(f"lag(struct({state})) OVER {order}")
+        changed = expr(HERE) & before.isNull() | before.isNotNull() & ~before.eqNullSafe(expr(f"struct({state})"))
         events = events.withColumn("mere_changed", changed).where(f"mere_changed OR {_KIND}")
-        return _lasting(events.withColumn(TO, _sql(f"lead({AT}) OVER {order}")).where(HERE), values)
+        return _lasting(events.withColumn(TO, expr(f"lead({AT}) OVER {order}")).where(HERE), values)
 
     def _by_time(self, past: DataFrame, seen: DataFrame) -> DataFrame:
         assert self.updated_at
@@ -74,7 +74,7 @@ class Fold:
         order = _window(self.key, AT, _KIND)
         before = f"lag({_KIND}) OVER {order}"
         # A key that is back where a version has begun meanwhile has long been back.
-        events = events.withColumn("mere_before", _sql(before)).where(
+        events = events.withColumn("mere_before", expr(before)).where(
             f"{_KIND} = {_VERSION} OR ({_KIND} = {_BACK} AND mere_before = {_GONE})"
             f" OR ({_KIND} = {_GONE} AND mere_before <> {_GONE})"
         )
@@ -82,8 +82,8 @@ class Fold:
             *map(quoted, self.key),
             AT,
             _KIND,
-            _sql(f"last(mere_values, true) OVER {order}").alias("mere_values"),
-            _sql(f"lead({AT}) OVER {order}").alias(TO),
+            expr(f"last(mere_values, true) OVER {order}").alias("mere_values"),
+            expr(f"lead({AT}) OVER {order}").alias(TO),
         )
         lasting = events.where(f"{_KIND} <> {_GONE} AND ({TO} IS NULL OR {TO} > {AT})")
         return _lasting(lasting.select("mere_values.*", AT, TO), values)
@@ -91,62 +91,62 @@ class Fold:
     def _versions(self, past: DataFrame, seen: DataFrame, values: Sequence[str]) -> DataFrame:
         """Each once, with the values that were seen last."""
         columns = [*map(quoted, values), _BEGUN]
-        known = past.select(*columns, _sql("CAST(NULL AS timestamp)").alias(AT))
+        known = past.select(*columns, expr("CAST(NULL AS timestamp)").alias(AT))
         known = known.unionByName(seen.where(HERE).select(*columns, AT))
         newest = f"row_number() OVER (PARTITION BY {_names([*self.key, _BEGUN])} ORDER BY {AT} DESC NULLS LAST)"
         return (
-            known.withColumn("mere_number", _sql(newest))
+            known.withColumn("mere_number", expr(newest))
             .where("mere_number = 1")
             .select(
                 *map(quoted, self.key),
                 _col(_BEGUN).alias(AT),
-                _sql(f"{_VERSION}").alias(_KIND),
-                _sql(f"struct({_names(values)})").alias("mere_values"),
+                expr(f"{_VERSION}").alias(_KIND),
+                expr(f"struct({_names(values)})").alias("mere_values"),
             )
         )
 
     def _absences(self, past: DataFrame, seen: DataFrame) -> DataFrame:
         """When keys were gone and when they were back."""
         key = [*map(quoted, self.key)]
-        earlier = _ends(past, self.key).where("mere_next IS NOT NULL").select(*key, TO, _sql(f"{_GONE}"))
-        earlier = earlier.union(past.where(f"{FROM} <> {_BEGUN}").select(*key, FROM, _sql(f"{_BACK}")))
+        earlier = _ends(past, self.key).where("mere_next IS NOT NULL").select(*key, TO, expr(f"{_GONE}"))
+        earlier = earlier.union(past.where(f"{FROM} <> {_BEGUN}").select(*key, FROM, expr(f"{_BACK}")))
         earlier = earlier.toDF(*self.key, AT, _KIND)
         stood = past.groupBy(*key).agg(
-            _sql("CAST(NULL AS timestamp)").alias(AT),
-            _sql(f"bool_or({TO} IS NULL)").alias(HERE),
-            _sql(f"max({_BEGUN})").alias(_BEGUN),
-            _sql(f"max({TO})").alias("mere_gone"),
+            expr("CAST(NULL AS timestamp)").alias(AT),
+            expr(f"bool_or({TO} IS NULL)").alias(HERE),
+            expr(f"max({_BEGUN})").alias(_BEGUN),
+            expr(f"max({TO})").alias("mere_gone"),
         )
         looks = seen.groupBy(*key, AT).agg(
-            _sql(f"bool_or({HERE})").alias(HERE),
-            _sql(f"max({_BEGUN})").alias(_BEGUN),
-            _sql("CAST(NULL AS timestamp)").alias("mere_gone"),
+            expr(f"bool_or({HERE})").alias(HERE),
+            expr(f"max({_BEGUN})").alias(_BEGUN),
+            expr("CAST(NULL AS timestamp)").alias("mere_gone"),
         )
         order = f"(PARTITION BY {_names(self.key)} ORDER BY {AT} NULLS FIRST)"
         turns = (
             stood.unionByName(looks)
-            .withColumn("mere_before", _sql(f"lag({HERE}) OVER {order}"))
-            .withColumn("mere_newest", _sql(f"max({_BEGUN}) OVER {order} + INTERVAL 1 MICROSECOND"))
+            .withColumn("mere_before", expr(f"lag({HERE}) OVER {order}"))
+            .withColumn("mere_newest", expr(f"max({_BEGUN}) OVER {order} + INTERVAL 1 MICROSECOND"))
             .where(f"{AT} IS NULL OR mere_before <> {HERE}")
-            .withColumn("mere_next", _sql(f"lead({AT}) OVER {order}"))
+            .withColumn("mere_next", expr(f"lead({AT}) OVER {order}"))
             # It was there for the last of its versions, whatever the clock of whoever wrote that.
-            .withColumn("mere_gone", _sql(f"coalesce(mere_gone, greatest({AT}, mere_newest))"))
+            .withColumn("mere_gone", expr(f"coalesce(mere_gone, greatest({AT}, mere_newest))"))
             .where(f"NOT {HERE} AND (mere_next IS NULL OR mere_next > mere_gone)")
         )
         both = f"array(struct(mere_gone AS {AT}, {_GONE} AS {_KIND}), struct(mere_next AS {AT}, {_BACK} AS {_KIND}))"
-        later = turns.select(*key, _sql(f"inline({both})").alias(AT, _KIND)).where(f"{AT} IS NOT NULL")
+        later = turns.select(*key, expr(f"inline({both})").alias(AT, _KIND)).where(f"{AT} IS NOT NULL")
         return earlier.unionByName(later)
 
 
 def _ends(past: DataFrame, key: Sequence[str]) -> DataFrame:
     """The versions after which the key was gone, with `mere_next`: when there was one again."""
-    following = _sql(f"lead({FROM}) OVER {_window(key, FROM)}")
+    following = expr(f"lead({FROM}) OVER {_window(key, FROM)}")
     past = past.withColumn("mere_next", following)
     return past.where(f"{TO} IS NOT NULL AND ({TO} < mere_next OR mere_next IS NULL)")
 
 
 def _lasting(frame: DataFrame, values: Sequence[str]) -> DataFrame:
-    current = _sql(f"{TO} IS NULL").alias(CURRENT)
+    current = expr(f"{TO} IS NULL").alias(CURRENT)
     return frame.select(*map(quoted, values), _col(AT).alias(FROM), _col(TO), current)
 
 
@@ -169,10 +169,4 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _col(name: str) -> Column:
-    return _sql(quoted(name))
-
-
-def _sql(text: str) -> Column:
-    from pyspark.sql.functions import expr
-
-    return expr(text)
+    return expr(quoted(name))
