@@ -15,7 +15,7 @@ from mere.engine import client, connect, discovery, warm
 from mere.engine.driver import SHUFFLE_PARTITIONS, Driver, shuffle_partitions
 from mere.engine.jars import Jar, needed
 from mere.engine.jvm import TOO_MUCH_FOR_WARM, Work
-from mere.engine.translate import is_from_spark
+from mere.engine.translate import is_from_spark, was_interrupted
 from mere.errors import EngineError, SparkFailed
 from mere.lake.storage import place
 
@@ -127,6 +127,9 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if isinstance(exc, Exception) and is_from_spark(exc) and was_interrupted(exc):
+            self.stop()
+            raise KeyboardInterrupt from exc
         failure = self._driver.failure_of(exc) if exc is not None else None
         self.stop()
         if failure is not None:
@@ -140,17 +143,18 @@ def session(
     settings: SparkSettings | None = None,
     read_bytes: int = 0,
     author: str | None = None,
+    drivers: Sequence[Jar] = (),
 ) -> Session:
     """Open a session on the ref.
 
     Without `settings`, those of the project's mere.yaml hold. `read_bytes` is how much it will read, as far as the
     caller knows: it decides how the JVM is tuned. All sessions of a process share one JVM, tuned for the first of
-    them. `author` goes into the summary of each snapshot.
+    them. `author` goes into the summary of each snapshot. `drivers`: of other databases that it will read.
     """
     settings = settings or settings_of(lake)
     catalog = lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
     with _lock:
-        opened = _opened(lake, settings, read_bytes, needed(catalog.properties))
+        opened = _opened(lake, settings, read_bytes, tuple(dict.fromkeys((*needed(catalog.properties), *drivers))))
         try:
             signed = {"spark.sql.iceberg.snapshot-property.mere.author": author or default_author()}
             opened._driver.configure(opened.spark, signed)

@@ -63,6 +63,13 @@ def may_be_lost(exc: BaseException) -> bool:
     return isinstance(exc, OSError | Py4JError) and not isinstance(exc, Py4JJavaError)
 
 
+def was_interrupted(exc: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or came of it: on its way out pyspark talks to the JVM once more, and that may fail."""
+    while exc is not None and not isinstance(exc, KeyboardInterrupt):
+        exc = exc.__context__
+    return exc is not None
+
+
 def explain(exc: BaseException) -> SparkFailed:
     """One readable message for whatever `is_from_spark`."""
     text, trace = _texts(exc)
