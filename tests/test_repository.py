@@ -117,7 +117,7 @@ def test_the_wheel_holds_the_examples_and_nothing_that_a_run_leaves(tmp_path: Pa
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         packed = {name for name in wheel.namelist() if name.startswith("mere/examples/")}
     examples = [file.parent for file in (ROOT / "examples").glob("*/mere.yaml")]
-    left = ("lake", ".mere", "__pycache__")
+    left = ("lake", "data", ".mere", "__pycache__")
     wanted = {
         f"mere/{file.relative_to(ROOT).as_posix()}"
         for folder in examples

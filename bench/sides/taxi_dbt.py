@@ -1,4 +1,4 @@
-"""The month as a dbt project: python taxi_dbt.py duckdb|spark."""
+"""The month, or other files, as a dbt project: python taxi_dbt.py duckdb|spark [FILES]."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def build() -> None:
         sys.exit(f"dbt failed: {done.exception}")
 
 
-def main(adapter: str) -> None:
+def main(adapter: str, files: str = "trips.parquet") -> None:
     write_project(adapter)
     if adapter == "spark":
         register_source()
@@ -66,10 +66,10 @@ def main(adapter: str) -> None:
     import duckdb
 
     with duckdb.connect("taxi.duckdb") as connection:
-        connection.execute(f"CREATE SCHEMA raw; CREATE VIEW {SOURCE} AS FROM read_parquet('{shared('trips.parquet')}')")
+        connection.execute(f"CREATE SCHEMA raw; CREATE VIEW {SOURCE} AS FROM read_parquet('{shared(files)}')")
     build()
     with duckdb.connect("taxi.duckdb") as connection:
         answer(checked(lambda sql: connection.sql(sql).fetchall()))
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from mere.engine.session import Session, session
     from mere.errors import MereError
     from mere.lake.lake import Lake
-    from mere.project.decorators import changes, model, table
+    from mere.project.decorators import changes, model, source, table
 
-__all__ = ["Lake", "MereError", "Session", "changes", "model", "session", "table"]
+__all__ = ["Lake", "MereError", "Session", "changes", "model", "session", "source", "table"]
 
 _HOMES = {
     "Lake": "mere.lake.lake",
@@ -19,6 +19,7 @@ _HOMES = {
     "changes": "mere.project.decorators",
     "model": "mere.project.decorators",
     "session": "mere.engine.session",
+    "source": "mere.project.decorators",
     "table": "mere.project.decorators",
 }
 

@@ -21,12 +21,13 @@ DEFAULT_PROFILE = "local"
 
 _TOP = ("name", "vars", "on_success", "on_failure", "profiles")
 _HOOK = ("command", "post")
-_PROFILE = ("lake", "catalog", "s3", "spark")
-_S3_KEYS = ("access_key", "secret_key", "session_token")
-_S3 = ("endpoint", "region", "path_style", *_S3_KEYS)
+_PROFILE = ("lake", "catalog", "s3", "spark", "sources")
+_WHEREABOUTS = ("files", "url", "s3")
+_S3_SECRETS = ("access_key", "secret_key", "session_token")
+S3_KEYS = ("endpoint", "region", "path_style", *_S3_SECRETS)
 _LOCAL_SPARK = ("memory", "cores", "ui", "ml", "keep_warm")
 _SPARK = ("remote", *_LOCAL_SPARK, "conf")
-KEYS = (*_TOP, *_HOOK, *_PROFILE, *_S3, *_SPARK)
+KEYS = (*_TOP, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *_SPARK)
 
 # Settings that only a launcher reads. The JVM is already running when Spark sees its conf, so they would
 # be ignored without a word.
@@ -82,6 +83,16 @@ class S3Settings:
 
 
 @dataclass(frozen=True)
+class Whereabouts:
+    """Where a source is under a profile, if it is not where the source itself says. Variables are as written."""
+
+    location: str
+    s3: S3Settings | None
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Hook:
     """Whom to tell that a run ended: a command gets the run as JSON on its standard input, a web address by POST."""
 
@@ -101,6 +112,7 @@ class Project:
     catalog: str | None = field(repr=False)
     s3: S3Settings | None  # of a lake on S3
     spark: SparkSettings
+    sources: Mapping[str, Whereabouts] = field(default_factory=dict)  # by schema.table
     vars: Mapping[str, object] = field(default_factory=dict)  # what `{{ var('name') }}` is in a model
     on_success: Hook | None = None
     on_failure: Hook | None = None
@@ -175,6 +187,7 @@ def load(path: Path, profile: str | None = None) -> Project:
         catalog=settings["catalog"].postgres_url() if "catalog" in settings else None,
         s3=_s3(settings.get("s3")) if on_s3 else None,
         spark=_spark(settings.get("spark")),
+        sources=_whereabouts(settings.get("sources")),
         vars=_variables(top),
         on_success=_hook(top.get("on_success")),
         on_failure=_hook(top.get("on_failure")),
@@ -213,7 +226,8 @@ def is_s3(location: str) -> bool:
 def _check_profile(entry: Entry) -> None:
     keys = entry.keys(*_PROFILE)
     if "s3" in keys:
-        _check_s3(keys["s3"])
+        check_s3(keys["s3"])
+    _whereabouts(keys.get("sources"))
     if "spark" in keys:
         spark = keys["spark"].keys(*_SPARK)
         if "conf" in spark:
@@ -224,9 +238,30 @@ def _check_profile(entry: Entry) -> None:
             )
 
 
-def _check_s3(entry: Entry) -> None:
-    given = entry.keys(*_S3)
-    for name in _S3_KEYS:
+def _whereabouts(entry: Entry | None) -> dict[str, Whereabouts]:
+    found = {}
+    for name, value in entry.entries().items() if entry else ():
+        given = value.keys(*_WHEREABOUTS)
+        if ("files" in given) == ("url" in given):
+            raise value.error(f"`{value.key}` must say where the source is", "Write `files:` or `url:` below it.")
+        place = given.get("files") or given["url"]
+        s3 = declared_s3(given["s3"]) if "s3" in given else None
+        found[name] = Whereabouts(place.unexpanded(), s3, str(value.file), value.line)
+    return found
+
+
+def declared_s3(entry: Entry) -> S3Settings:
+    """With its variables as written, and keys of "" where none are given: then the environment has them."""
+    check_s3(entry)
+    given = entry.keys(*S3_KEYS)
+    words = {key: given[key].unexpanded() for key in S3_KEYS if key in given and key != "path_style"}
+    style = given["path_style"].flag() if "path_style" in given else None
+    return S3Settings(**{"access_key": "", "secret_key": "", **words}, path_style=style)
+
+
+def check_s3(entry: Entry) -> None:
+    given = entry.keys(*S3_KEYS)
+    for name in _S3_SECRETS:
         variable = VARIABLE.fullmatch(str(getattr(given[name].node, "value", ""))) if name in given else None
         if name in given and (variable is None or variable[1]):
             raise given[name].error(f"`{given[name].key}` holds a secret", "Write ${NAME} for it.")
@@ -240,7 +275,7 @@ def _s3(entry: Entry | None) -> S3Settings:
     """What mere.yaml leaves open is taken from the environment; keys are taken whole from one or the other."""
     given = entry.entries() if entry else {}
     if "access_key" in given:
-        keys = [given[name].text() if name in given else None for name in _S3_KEYS]
+        keys = [given[name].text() if name in given else None for name in _S3_SECRETS]
     else:
         keys = [_environment(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
     access_key, secret_key, session_token = keys

@@ -135,9 +135,19 @@ class Entry:
             raise self.error(f"`{self.key}` is empty")
         return value
 
+    def unexpanded(self) -> str:
+        """The text with its variables as they are written, for whoever looks them up when they are needed."""
+        import yaml
+
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.error(f"`{self.key}` must be a single value")
+        if not self.node.value.strip():
+            raise self.error(f"`{self.key}` is empty")
+        return str(self.node.value)
+
     def postgres_url(self) -> str:
         """A variable is the whole URL, or a part of it that may hold any character: it is encoded for its place."""
-        value = self._expanded(_url_part)
+        value = self._expanded(url_part)
         try:
             parts = urlsplit(value)
             written = urlsplit(
@@ -179,25 +189,32 @@ class Entry:
 
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.error(f"`{self.key}` must be a single value")
-
-        def value(match: re.Match[str]) -> str:
-            escaped, name = match.groups()
-            if escaped:
-                return "${" + name + "}"
-            if name not in os.environ:
-                raise self.error(
-                    f"`{self.key}` needs the environment variable `{name}`, which is not set",
-                    f"Set it: export {name}=…",
-                )
-            return fitted(match, os.environ[name])
-
-        return VARIABLE.sub(value, str(self.node.value))
+        return expanded(str(self.node.value), f"`{self.key}`", self.error, fitted)
 
     def _name(self) -> str:
         return f"`{self.key}`" if self.key else self.file.name
 
 
-def _url_part(variable: re.Match[str], value: str) -> str:
+def expanded(
+    text: str,
+    what: str,
+    error: Callable[[str, str], Exception],
+    fitted: Callable[[re.Match[str], str], str] = lambda _, value: value,
+) -> str:
+    """A text with the values of its variables in it. `what` it is, and the `error` that one of them is not set."""
+
+    def value(match: re.Match[str]) -> str:
+        escaped, name = match.groups()
+        if escaped:
+            return "${" + name + "}"
+        if name not in os.environ:
+            raise error(f"{what} needs the environment variable `{name}`, which is not set", f"Set it: export {name}=…")
+        return fitted(match, os.environ[name])
+
+    return VARIABLE.sub(value, text)
+
+
+def url_part(variable: re.Match[str], value: str) -> str:
     before, after = variable.string[: variable.start()], variable.string[variable.end() :]
     if not before and not after:
         return value

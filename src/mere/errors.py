@@ -25,6 +25,7 @@ MereError
 │   ├── JarsUnavailable     a jar cannot be fetched or is not the pinned one
 │   └── SparkFailed         Spark refused or failed a query
 ├── QueryError              `mere sql` could not run a query
+├── SourceError             outside data cannot be listed, fetched or read
 ├── PlanError               what was asked for cannot be planned
 └── RunFailed               a run ended without publishing
 
@@ -172,6 +173,10 @@ class SparkFailed(EngineError):
 
 
 class QueryError(MereError):
+    pass
+
+
+class SourceError(MereError):
     pass
 
 

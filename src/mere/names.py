@@ -14,6 +14,7 @@ MAIN = "main"
 RUN_PREFIX = "run_"
 ALIAS_PREFIX = "at_"
 QUARANTINE = "__quarantine"
+LOADS = "__loads"
 
 _REF_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _HEX = re.compile(r"[0-9a-f]+")
@@ -57,7 +58,25 @@ class TableName:
     @property
     def quarantined(self) -> TableName | None:
         """Of a quarantine: the table whose bad rows it keeps."""
-        base = self.name.removesuffix(QUARANTINE)
+        return self._without(QUARANTINE)
+
+    @property
+    def loads(self) -> TableName:
+        """Where it is written what was loaded into this table from outside."""
+        return TableName(self.namespace, self.name + LOADS)
+
+    @property
+    def companions(self) -> tuple[TableName, ...]:
+        """The tables that belong to this one, if they are there: one without the other would lose or double rows."""
+        return self.quarantine, self.loads
+
+    @property
+    def owner(self) -> TableName | None:
+        """Of a companion: the table to which it belongs."""
+        return self.quarantined or self._without(LOADS)
+
+    def _without(self, ending: str) -> TableName | None:
+        base = self.name.removesuffix(ending)
         return TableName(self.namespace, base) if base and base != self.name else None
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
+_SHOWN = 5  # windows that are told one by one
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -135,6 +136,14 @@ class Spans:
     @property
     def hull(self) -> Span | None:
         return Span(self.spans[0].start, self.spans[-1].end) if self.spans else None
+
+    def named(self, grain: Grain) -> str:
+        """`2 days: 2024-02-11, 2024-02-12`"""
+        windows = self.windows(grain)
+        labels = [grain.label(window.start) for window in windows]
+        if len(labels) > _SHOWN:
+            labels = [f"{labels[0]} … {labels[-1]}"]
+        return f"{len(windows)} {grain}{'' if len(windows) == 1 else 's'}: {', '.join(labels)}"
 
     def to_json(self) -> list[list[str]]:
         return [[stamp(span.start), stamp(span.end)] for span in self.spans]

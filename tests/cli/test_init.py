@@ -19,7 +19,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_plain_project_has_its_folders_and_says_how_to_go_on(tmp_path: Path) -> None:
     done = Shell(tmp_path)("init", "shop")
     made = sorted(each.name for each in (tmp_path / "shop").iterdir())
-    assert made == ["audits", "lake", "macros", "mere.yaml", "models", "seeds", "tests"]
+    assert made == ["audits", "lake", "macros", "mere.yaml", "models", "seeds", "sources", "tests"]
     assert "models/gold/hello.sql" in done.stdout
     assert "mere run" in done.stdout
     shop = Shell(tmp_path / "shop")
@@ -39,16 +39,46 @@ def test_an_example_is_copied_whole_and_can_be_planned(tmp_path: Path, name: str
     done = Shell(tmp_path).json("init", "shop", "--example", name)
     assert done["made"] == ["project", "lake"]
     source, copied = files(ROOT / "examples" / name), files(tmp_path / "shop")
-    wanted = {path for path in source if not path.startswith(("lake/", ".mere/")) and "__pycache__" not in path}
+    left = ("lake/", "data/", ".mere/")
+    wanted = {path for path in source if not path.startswith(left) and "__pycache__" not in path}
     assert {path: source[path] for path in wanted} == {
-        path: content for path, content in copied.items() if not path.startswith("lake/")
+        path: content for path, content in copied.items() if not path.startswith(left)
     }
     steps = Shell(tmp_path / "shop").json("plan")["steps"]
     assert {step["action"] for step in steps} == {"build"}
 
 
+@pytest.mark.parametrize(("name", "count"), [("taxi", 3), ("market", 10)])
+def test_an_example_that_loads_files_gets_a_few_and_the_command_for_more_leaves_them_be(
+    tmp_path: Path, name: str, count: int
+) -> None:
+    said = Shell(tmp_path)("init", "shop", "--example", name).stdout
+    assert f"generated {count} files in {tmp_path / 'shop' / 'data'}" in said
+    before = files(tmp_path / "shop" / "data")
+    assert len(before) == count
+    (more,) = (line.partition(": mere ")[2] for line in said.splitlines() if line.startswith("more of it"))
+    Shell(tmp_path / "shop")(*more.split())
+    after = files(tmp_path / "shop" / "data")
+    assert len(after) > count
+    assert after.items() >= before.items()
+
+
+def test_an_example_is_not_mixed_with_data_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    refused = Shell(tmp_path)("init", "--example", "taxi", exit_code=1)
+    assert "data is there already. Nothing was changed." in refused.stderr
+    assert files(tmp_path) == {}
+
+
 def test_what_runs_left_in_an_example_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in ("mere.yaml", "lake/catalog.db", ".mere/cache", "models/lake/t.sql", "models/__pycache__/a.pyc"):
+    for path in (
+        "mere.yaml",
+        "lake/catalog.db",
+        "data/a.csv",
+        ".mere/cache",
+        "models/lake/t.sql",
+        "models/__pycache__/a.pyc",
+    ):
         file = tmp_path / "examples" / "small" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("name: small\n")

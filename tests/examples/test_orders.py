@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -17,6 +16,7 @@ import pytest
 
 from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
+from tests.examples.readers import totals_by_duckdb, totals_by_pyiceberg
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDERS = "seeds/raw/orders.csv"
@@ -28,18 +28,7 @@ LATE = (
     "202,4,2024-02-12 09:05:00,12.60,completed\n"
 )  # fmt: skip
 
-# What a reader that has never heard of mere finds: the rows of each table, and the sum of one of its columns.
-WITH_PYICEBERG = """
-import json, sys
-from pyiceberg.catalog import load_catalog
-folder, sums = sys.argv[1], json.loads(sys.argv[2])
-catalog = load_catalog("main", type="sql", uri=f"sqlite:///{folder}/lake/catalog.db")
-found = {}
-for table, column in sums.items():
-    rows = catalog.load_table(table).scan().to_arrow()[column].to_pylist()
-    found[table] = [len(rows), str(sum(value for value in rows if value is not None))]
-print(json.dumps(found))
-"""
+# Of each table a column, to compare its sum.
 SUMS = {
     "raw.orders": "amount",
     "raw.cities": "population",
@@ -147,22 +136,9 @@ def test_its_unit_tests_pass(built: Orders) -> None:
 
 
 def test_other_readers_find_the_same_rows_and_sums_without_spark(built: Orders) -> None:
-    def in_a_process(*arguments: str) -> Any:
-        environment = {**os.environ, "PATH": "", "JAVA_HOME": str(built.folder / "nowhere")}
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=built.folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    parts = (
-        f"select '{table}' as name, count(*) as n, sum({column})::varchar as total from {table}"
-        for table, column in SUMS.items()
-    )
-    by_duckdb = in_a_process("-m", "mere", "sql", "--json", " union all ".join(parts))
-    by_pyiceberg = in_a_process("-c", WITH_PYICEBERG, str(built.folder), json.dumps(SUMS))
-    assert {row["name"]: [row["n"], row["total"]] for row in by_duckdb} == by_pyiceberg
-    assert by_pyiceberg["gold.daily_revenue"] == [14, str(sum(amount for *_, amount in silver(built)))]
+    by_pyiceberg = totals_by_pyiceberg(built.folder, SUMS)
+    assert totals_by_duckdb(built.folder, SUMS) == by_pyiceberg
+    assert by_pyiceberg["gold.daily_revenue"] == (14, sum(amount for *_, amount in silver(built)))
 
 
 def test_a_bad_row_stops_on_the_branch_and_the_mended_one_builds_its_days_alone(tmp_path: Path, warm_jvm: None) -> None:

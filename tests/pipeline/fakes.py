@@ -15,6 +15,8 @@ from mere.pipeline.state import Point, Points, State
 from mere.pipeline.steps import Action, Delta, Load, Standing, Step, Wish
 from mere.project.graph import Graph
 from mere.project.model import Model
+from mere.sources.outside import Offered
+from mere.sources.source import Loaded
 from mere.windows import NEVER, Grain, Span, Spans
 
 DAY = timedelta(days=1)
@@ -79,6 +81,12 @@ class FakeFacts:
     def points(self, table: TableName) -> Points:
         found = self.tables.get(table)
         return {str(table): Point(found.uuid, found.current, found.schema)} if found else {}
+
+    def offered(self, model: Model, afresh: bool = False) -> Offered:
+        raise AssertionError(f"{model} is no source ({afresh})")
+
+    def loaded(self, table: TableName) -> Mapping[str, Loaded]:
+        raise AssertionError(f"{table} is no source")
 
     def times(self, table: TableName, column: str) -> Mapping[str, str]:
         return {str(table): column}

@@ -26,6 +26,28 @@ MODELS = {
 }
 
 
+def test_an_audit_that_is_new_is_asked_of_all_rows_and_nothing_is_built(shop: MakeShop) -> None:
+    it = shop({name: text for name, text in MODELS.items() if "dates" in name})
+    it.write({"models/gold/reader.sql": "SELECT count(*) AS rows FROM gold.dates"})
+    it.land(*FIRST)
+    it("run")
+    assert it.plan() == {}
+    it.replace("models/gold/dates.sql", "assert: city_id < 4", "assert: city_id < 5")
+    assert {name: step["reasons"] for name, step in it.plan().items()} == {
+        "gold.dates": ["new audit: assert(city_id < 5)"]
+    }
+    before = it.lake.at("main").metadata("gold.dates").current_id
+    assert it.built() == {"gold.dates"}
+    assert (it.plan(), it.lake.at("main").metadata("gold.dates").current_id) == ({}, before)
+    it.land((6, 1, "2024-02-09T05:00", 1))
+    it.replace("models/gold/dates.sql", "assert: city_id < 5", "assert: city_id < 3")
+    _, said = it.failed_run()
+    assert "assert(city_id < 3)" in said  # of windows that were built before, not only of the one that is due
+    it.replace("models/gold/dates.sql", "assert: city_id < 3", "assert: city_id < 6")
+    it("run")
+    assert it.plan() == {}
+
+
 @pytest.mark.parametrize("largest", [build._LOCAL, 0], ids=["DuckDB and Spark", "Spark alone"])
 def test_audits_look_at_the_windows_that_were_built_and_say_the_same(
     largest: int, shop: MakeShop, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,14 @@ def test_without_a_lake_the_project_itself_says_it(folder: Path) -> None:
     assert Schemas(load(folder), folder, None, failing).of(BRONZE) == {}
 
 
+def test_a_source_has_the_types_that_it_declares(folder: Path) -> None:
+    (folder / "sources").mkdir()
+    declared = "columns: {id: int, at: {type: timestamp_ntz, from: When}, note: {optional: true}}"
+    (folder / "sources" / "b.yaml").write_text(f"files: data/*.csv\n{declared}\n", encoding="utf-8")
+    found = Schemas(load(folder), folder, None, analysed).of(TableName("bronze", "b"))
+    assert found == {"id": pa.int32(), "at": pa.timestamp("us")}
+
+
 def test_a_table_on_the_ref_goes_before_all_but_a_contract(folder: Path) -> None:
     with Lake.create(folder / "lake") as lake:
         catalog = lake.pyiceberg()

@@ -44,7 +44,7 @@ from mere.names import TableName, parse_age
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["Allowed", "Audit", "Custom", "Rule", "Severity", "load_customs", "parse", "text_literal"]
+__all__ = ["Allowed", "Audit", "Custom", "Rule", "Severity", "load_customs", "parse", "read_allowed", "text_literal"]
 
 # A rule about the table as a whole: it has no bad rows of which some could be allowed.
 _OF_THE_TABLE = (RowCount, Freshness, MaxChange)
@@ -125,10 +125,10 @@ def _with_options(entry: Entry, rule: Rule, found: Mapping[str, Entry], severity
         entry.line,
         severity,
         _where(found["where"]) if "where" in found else None,
-        _allowed(found["allow"]) if "allow" in found else _NONE,
+        read_allowed(found["allow"]) if "allow" in found else _NONE,
         found["name"].text() if "name" in found else None,
         quarantine,
-        _allowed(found["max_bad"]) if "max_bad" in found else None,
+        read_allowed(found["max_bad"]) if "max_bad" in found else None,
     )
 
 
@@ -241,7 +241,7 @@ def _freshness(entry: Entry) -> Freshness:
     return Freshness(found["column"].text(), within)
 
 
-def _allowed(entry: Entry) -> Allowed:
+def read_allowed(entry: Entry) -> Allowed:
     text = entry.text()
     found = _ALLOWED.fullmatch(text)
     if not found:
@@ -365,5 +365,5 @@ _RULES: dict[type[Rule], Callable[[Entry], Rule]] = {
     Assert: lambda entry: Assert(_condition(entry)),
     RowCount: _row_count,
     Freshness: _freshness,
-    MaxChange: lambda entry: MaxChange(_allowed(entry)),
+    MaxChange: lambda entry: MaxChange(read_allowed(entry)),
 }

@@ -44,6 +44,11 @@ class RowRule:
     place: str  # where it is written
     lookup: Lookup | None = None
 
+    @property
+    def helpers(self) -> list[str]:
+        """The columns that a row has only for the rule to be asked."""
+        return [*(name for *_, name in self.lookup.pairs), self.lookup.found] if self.lookup else []
+
 
 def row_rules(audits: Iterable[Audit], time: str | None) -> list[RowRule]:
     """Of the audits that quarantine; and if there are any, of the `time` by which the rows lie in windows."""

@@ -24,6 +24,7 @@ _MODULES = {
     "tag": "refs",
     "tables": "reading",
     "show": "inspect",
+    "growth": "growth",
     "diff": "inspect",
     "sql": "reading",
     "log": "commits",
@@ -37,6 +38,7 @@ _MODULES = {
     "engine": "engine",
     "java": "project",
     "doctor": "doctor",
+    "generate": "generate",
 }
 
 

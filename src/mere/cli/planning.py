@@ -36,6 +36,7 @@ MARKS = {
     Action.WINDOWS: "~",
     Action.ROWS: "~",
     Action.KEYS: "~",
+    Action.LOAD: "~",
     Action.ALTER: "=",
     Action.AUDIT: "?",
     Action.BLOCKED: "!",
@@ -46,6 +47,7 @@ def choosing(command: Command) -> Command:
     for option in reversed(
         (
             click.argument("select", nargs=-1, metavar="[SELECT]…"),
+            click.option("--select", "more", multiple=True, metavar="SELECT", help="Another way to say [SELECT]."),
             click.option("--on", default="main", show_default=True, metavar="BRANCH", help="The branch to build for."),
             click.option("--full-refresh", is_flag=True, help="Build the selected models again, all of them."),
             click.option("--from", "start", metavar="TIME", help="Build windows from here on, due or not."),
@@ -69,7 +71,8 @@ def open_project(ctx: click.Context, variables: Sequence[str] = ()) -> Project:
         )
     settings = config.load(file, ctx.find_root().obj["profile"])
     lake, given = open_lake(ctx), parse_variables(variables)
-    return Project(lake, load(file.parent, given), file.parent, settings.spark, given)
+    graph = load(file.parent, given).placed(settings.sources)
+    return Project(lake, graph, file.parent, settings.spark, given)
 
 
 def request_of(project: Project, options: Mapping[str, Any]) -> Request:
@@ -79,7 +82,8 @@ def request_of(project: Project, options: Mapping[str, Any]) -> Request:
             remedy="Leave one of them out.",
         )
     known = facts(project.lake, options["on"], datetime.now(UTC))
-    chosen = frozenset(selected(project.graph, options["select"], known))
+    patterns = (*options["select"], *options["more"])
+    chosen = frozenset(selected(project.graph, patterns, known))
     wish = Wish(
         refresh=chosen if options["full_refresh"] else frozenset(),
         forward_only=chosen if options["forward_only"] else frozenset(),
@@ -88,7 +92,7 @@ def request_of(project: Project, options: Mapping[str, Any]) -> Request:
         limit=options["limit_windows"],
         sample=_share(options["sample"]),
     )
-    return Request(on=options["on"], selection=tuple(options["select"]), wish=wish)
+    return Request(on=options["on"], selection=patterns, wish=wish)
 
 
 def _between(start: str | None, end: str | None) -> Spans | None:

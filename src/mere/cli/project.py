@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from mere import config
-from mere.cli.output import Address, example, json_option, print_json, say
+from mere.cli.output import Address, counted, example, json_option, print_json, say, size
 from mere.engine import java as jvm
 from mere.errors import ConfigError, LakeNotFound
 from mere.lake.lake import Lake
@@ -15,6 +16,9 @@ from mere.lake.places import open_store
 from mere.lake.storage import place
 from mere.project import examples
 from mere.project.load import FOLDERS
+
+if TYPE_CHECKING:
+    from mere.generate.files import Written
 
 _PROJECT = """\
 # A mere project. See the docs: config.
@@ -34,18 +38,37 @@ Write a model, such as models/gold/hello.sql:
 _NEXT = "See what would be built with: mere plan. Build it with: mere run"
 
 
+class Generated(NamedTuple):
+    """The data with which an example starts."""
+
+    folder: Path
+    files: list[Written]
+    more: str  # the command that writes more of the same
+
+    @property
+    def about(self) -> dict[str, object]:
+        return {"folder": str(self.folder), "files": len(self.files), **self._sums, "more": self.more}
+
+    def __str__(self) -> str:
+        rows, total = self._sums.values()
+        return f"generated {counted(len(self.files), 'file')} in {self.folder}: {counted(rows, 'row')}, {size(total)}"
+
+    @property
+    def _sums(self) -> dict[str, int]:
+        return {"rows": sum(file.rows for file in self.files), "bytes": sum(file.size for file in self.files)}
+
+
 @click.command(epilog=example("mere init shop", "mere init shop --example orders"))
 @click.argument("folder", default=".", metavar="[DIR]")
 @click.option("--example", "name", metavar="NAME", help=f"Start from a worked example: {', '.join(examples.names())}.")
 @json_option
 @click.pass_context
 def init(ctx: click.Context, folder: str, name: str | None, as_json: bool) -> None:
-    """Make a project, by default in this folder: a mere.yaml, folders for models, seeds, audits, macros and tests, and
-    the lake; what is there stays."""
+    """Make a project, by default in this folder: a mere.yaml, folders for models, sources, seeds, audits, macros and
+    tests, and the lake; what is there stays. For examples that load files, a few are generated."""
     root = Path(folder).resolve()
     file = root / config.FILE_NAME
-    if name:
-        examples.copy(name, root)
+    generated = _start_from(name, root) if name else None
     profile = ctx.find_root().obj["profile"]
     project = config.load(file, profile) if file.exists() else None
     address = Address(project.lake, project.catalog, project.s3) if project else Address(str(root / "lake"))
@@ -60,10 +83,26 @@ def init(ctx: click.Context, folder: str, name: str | None, as_json: bool) -> No
         for each in FOLDERS:
             (root / each).mkdir(exist_ok=True)
     if as_json:
-        print_json({"project": str(file), "lake": path, "made": [part for part, made in new.items() if made]})
+        about = {"project": str(file), "lake": path, "made": [part for part, made in new.items() if made]}
+        print_json({**about, "generated": generated.about if generated else None})
         return
     say(f"made {' and '.join(str({'project': file, 'lake': path}[part]) for part, made in new.items() if made)}")
+    if generated:
+        say(f"{generated}\nmore of it, in {root}: {generated.more}")
     click.echo(_NEXT if project else _FIRST_MODEL + _NEXT)
+
+
+def _start_from(name: str, root: Path) -> Generated | None:
+    from mere.generate import samples
+    from mere.generate.files import write
+
+    sample, folder = samples.sample(name), root / samples.FOLDER
+    if sample and folder.exists():
+        raise ConfigError(
+            f"{folder} is there already. Nothing was changed.", remedy="Choose another folder: mere init DIR"
+        )
+    examples.copy(name, root)
+    return Generated(folder, list(write(sample.dataset, folder)), sample.more) if sample else None
 
 
 def _is_lake(path: str, catalog: str | None) -> bool:

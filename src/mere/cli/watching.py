@@ -167,12 +167,20 @@ def _live() -> Iterator[Listener]:
             elif event.kind == "building":
                 bar.update(engine, visible=False)
                 tasks[event.model] = bar.add_task(f"{event.model}  {'; '.join(event.about['reasons'])}")
+            elif event.kind == "fetching" and event.model in tasks:
+                bar.update(tasks[event.model], description=f"{event.model}  {_fetched(event.about)}")
             elif event.model in tasks:
                 bar.remove_task(tasks.pop(event.model))
             if text := told(event):
                 bar.console.print(text, markup=False, highlight=False)
 
         yield show
+
+
+def _fetched(about: Mapping[str, Any]) -> str:
+    """`fetching trips_2024-01.parquet, 12 of 48 MB`"""
+    of = f" of {bytes_shown(about['of'])}" if about["of"] else ""
+    return f"fetching {about['portion']}, {bytes_shown(about['bytes'])}{of}"
 
 
 def told(event: Event) -> str | None:
@@ -188,7 +196,8 @@ def told(event: Event) -> str | None:
         case "built":
             if about["action"] == Action.ALTER:
                 return f"✓ {event.model}  {'; '.join(about['reasons'])}"
-            why = f"  ({'; '.join(about['reasons'])})" if about["action"] in (Action.WINDOWS, Action.KEYS) else ""
+            by_part = (Action.WINDOWS, Action.KEYS, Action.LOAD)
+            why = f"  ({'; '.join(about['reasons'])})" if about["action"] in by_part else ""
             done = f"✓ {event.model}  {_growth(about)}  {about['seconds']:.1f} s{_counts(about)}"
             return f"{done}{why}{_put_aside(about)}{_bad(about)}"
         case "unchanged":

@@ -100,13 +100,13 @@ def drop(
 def rename(
     store: Store, reader: MetadataReader, target: str, table: TableName, to: TableName, author: str, message: str
 ) -> Commit:
-    """The same table under another name: rows, history and state stay with it, and its quarantine goes with it."""
+    """The same table under another name: rows, history and state stay with it, and its companions go with it."""
 
     def changes() -> list[Change]:
         entries = store.heads([target])[target].entries
         known(target, table, entries, "renamed")
         found = []
-        for old, new in ((table, to), (table.quarantine, to.quarantine)):
+        for old, new in ((table, to), *zip(table.companions, to.companions, strict=True)):
             if (entry := entries.get(Key.of(old))) is None:
                 continue
             if Key.of(new) in entries:

@@ -90,10 +90,10 @@ def _torn(commits: Sequence[Commit], clashes: set[Key]) -> set[Key]:
 
 
 def _halves(clashes: set[Key]) -> set[Key]:
-    """The other table of each pair: a table without its quarantine, of another build, would lose or double rows."""
+    """The tables that belong together: one without the others, of another build, would lose or double rows."""
     tables = [key.table for key in clashes if key.space is Space.RELATION]
-    others = (other for table in tables for other in (table.quarantine, table.quarantined) if other)
-    return {Key.of(other) for other in others}
+    owners = {table.owner or table for table in tables}
+    return {Key.of(each) for owner in owners for each in (owner, *owner.companions)}
 
 
 def _by_entry(commit: Commit, made: bool) -> dict[Entry, set[Key]]:

@@ -27,7 +27,7 @@ from mere.errors import (
 from mere.lake.storage import Storage, StoredFile, canonical
 
 if TYPE_CHECKING:
-    from obstore import Bytes
+    from obstore import Bytes, ObjectMeta
     from obstore.store import RetryConfig, S3Credential, S3Store
 
 # A request that is not answered, and all the tries of one request. A person waits for it.
@@ -58,6 +58,10 @@ _ARROW = re.compile(r"key '([^']*)' in bucket '([^']*)': AWS Error (\w+)")
 _ARROW_DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "UNRECOGNIZED_CLIENT")
 _ARROW_GONE = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
 _PAGE = 1000
+
+
+class _Changed(Exception):
+    """There is another file of that name."""
 
 
 class S3Storage:
@@ -115,7 +119,7 @@ class S3Storage:
         with self._explained(folder, "listed"):
             for page in self._store(bucket).list(prefix, chunk_size=_PAGE):
                 for each in page:
-                    yield StoredFile(f"s3://{bucket}/{each['path']}", each["size"], each["last_modified"])
+                    yield _stored(bucket, each)
 
     def delete(self, *locations: str) -> None:
         by_bucket: dict[str, list[str]] = {}
@@ -126,13 +130,31 @@ class S3Storage:
                 self._store(bucket).delete(keys)
 
     def exists(self, location: str) -> bool:
+        return self.find(location) is not None
+
+    def find(self, location: str) -> StoredFile | None:
         bucket, key = split(location)
         with self._explained(location, "looked up"):
             try:
-                self._store(bucket).head(key)
+                return _stored(bucket, self._store(bucket).head(key))
             except FileNotFoundError:
-                return self._is_readable(bucket, key)
-        return True
+                # It came meanwhile, if it can be read.
+                return _stored(bucket, self._store(bucket).head(key)) if self._is_readable(bucket, key) else None
+
+    def read_version(self, location: str, start: int, length: int, etag: str | None) -> bytes | None:
+        """A range of the file with this ETag; None: there is another one in its place."""
+        from obstore.exceptions import PreconditionError
+
+        def get(store: S3Store, key: str) -> Bytes:
+            try:
+                return store.get(key, options={"range": (start, start + length), "if_match": etag}).bytes()
+            except PreconditionError:
+                raise _Changed from None
+
+        try:
+            return self._fetch(location, get)
+        except _Changed:
+            return None
 
     def _is_readable(self, bucket: str, key: str) -> bool:
         """An answer to HEAD has no body, so it does not tell a missing file from a missing bucket."""
@@ -170,6 +192,10 @@ def split(location: str) -> tuple[str, str]:
         raise LakeError(f"{location} is not on S3, where this lake is.")
     bucket, _, key = place.removeprefix("s3://").partition("/")
     return bucket, key
+
+
+def _stored(bucket: str, found: ObjectMeta) -> StoredFile:
+    return StoredFile(f"s3://{bucket}/{found['path']}", found["size"], found["last_modified"], found["e_tag"])
 
 
 def _store(settings: S3Settings, bucket: str, answer: timedelta, retry: RetryConfig) -> S3Store:

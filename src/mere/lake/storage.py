@@ -24,6 +24,7 @@ class StoredFile:
     location: str
     size: int
     modified_at: datetime
+    etag: str | None = None  # where the storage has one
 
 
 class Storage(Protocol):

@@ -50,6 +50,7 @@ def accepted(model: Model, facts: LakeFacts) -> State:
         now=model.now.floor(facts.now) if model.now else None,
         observed=observed,
         layout=layout_of(model),
+        audits=standing.state.audits if standing.state else None,
     )
 
 

@@ -24,18 +24,26 @@ from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata, growth
 from mere.lake.show import LINEAGE
 from mere.lake.timeline import Timeline
+from mere.names import TableName
 from mere.pipeline import changed, materialize, tables, unfinished
+from mere.pipeline.asked import unasked
 from mere.pipeline.facts import LakeFacts, facts
+from mere.pipeline.loading.bring import Place
+from mere.pipeline.loading.build import Loading
 from mere.pipeline.materialize import WRITTEN, Workshop
 from mere.pipeline.merge import build as merge
 from mere.pipeline.outcome import built, under_way
 from mere.pipeline.plan import done_before, plan_model, points_of, reads_samples
 from mere.pipeline.quarantine.sieve import Sieve
 from mere.pipeline.scd2 import build as scd2
-from mere.pipeline.state import PROPERTY, Points, State
+from mere.pipeline.state import PROPERTY, Point, Points, State
 from mere.pipeline.steps import Action, Step, Wish
 from mere.pipeline.traced import is_traced, traced
-from mere.project.model import Kind, Model, Python, Sql
+from mere.project.model import Kind, Model, Sql
+from mere.sources.cache import cache_folder
+from mere.sources.opened import opened
+from mere.sources.outside import Outside
+from mere.sources.source import Portion, Source
 from mere.windows import NEVER, Spans, stamp
 
 _LINE = re.compile(r"\(line (\d+), column (\d+)\)")
@@ -77,18 +85,24 @@ class Site:
     wish: Wish
     go_on: Callable[[], None]  # raises if the run is to end
     started: Callable[[Step], None]
+    outside: Outside | None = None
+    fetching: Callable[[TableName, Portion, int, int | None], None] = lambda *_: None
+
+    @property
+    def facts(self) -> LakeFacts:
+        return facts(self.lake, self.branch, self.shop.now, self.outside)
 
 
 def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Built:
     """`later`: audits that have to wait for tables which are not built yet; see `audit_across`."""
     begun = time.monotonic()
     site.go_on()
-    before = facts(site.lake, site.branch, site.shop.now)
+    before = site.facts
     step = plan_model(model, before, site.wish, {})
     if model.kind is Kind.SCD2 and step.action is Action.KEYS and _is_of(site.run, model, before):
         # Its input has gone on within this run, of which only the end is to be observed.
         unfinished.start_over(site.lake, site.branch, site.target, model.name)
-        before = facts(site.lake, site.branch, site.shop.now)
+        before = site.facts
         step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
         raise RunFailed(f"{model}: {step.reasons[0]}", remedy=step.remedy)
@@ -101,6 +115,8 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
             work.alter()
         elif step.action is not Action.AUDIT:
             work.write()
+            if work.found_nothing:
+                return Built(replace(step, action=Action.SKIP))
         asked = [] if step.action is Action.ALTER else [audit for audit in model.audits if audit not in later]
         findings = work.audit(asked)
         made = replace(work.outcome(), findings=tuple(findings), scoped=work.scoped)
@@ -154,20 +170,60 @@ class _Work:
         self.old = before.tables.metadata(step.model.name) if known else None
         if standing and standing.view != (step.model.kind is Kind.VIEW):
             site.lake.drop(str(step.model), on=site.branch)
-        self.sieve = Sieve(step, site.lake, site.branch, site.run, site.shop)
-        if self.state and self.state.sifted and self.done and not self.done & step.spans:
+        self.sieve: Sieve | Loading = Sieve(step, site.lake, site.branch, site.run, site.shop)
+        if isinstance(step.model.body, Source):
+            self.sieve = self._loading(step.model.body, before)
+        if self.state and self.state.sifted and self._goes_on():
             self.sieve.counts = self.state.sifted  # of the batches before the build was interrupted
 
+    def _goes_on(self) -> bool:
+        """Whether an interrupted build is taken up where it was left."""
+        assert self.state
+        if isinstance(self.sieve, Loading):
+            return bool(self.state.towards) and self.state.run == self.site.run
+        return bool(self.done) and not self.done & self.step.spans
+
+    def _loading(self, body: Source, before: LakeFacts) -> Loading:
+        site, name = self.site, self.model.name
+
+        def fetching(portion: Portion, done: int, of: int | None) -> None:
+            site.fetching(name, portion, done, of)
+
+        source = replace(body, feed=opened(body.feed, self.model.file, body.line))
+        place = Place(site.shop.folder, cache_folder(), fetching)
+        loaded = {} if self.step.afresh else before.loaded(name)
+        return Loading(self.step, source, site.lake, site.branch, site.run, site.shop, place, loaded)
+
     def write(self) -> None:
+        if isinstance(self.sieve, Loading):
+            self._load(self.sieve)
+        else:
+            self._write(self.sieve)
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether a source that had to be asked had nothing to give."""
+        is_signed = self.state is not None and not self.state.towards
+        return isinstance(self.sieve, Loading) and not self.sieve.wrote and is_signed
+
+    def _load(self, loading: Loading) -> None:
+        for pausing in loading.write():
+            self.site.go_on()
+            if pausing:
+                self._sign(self._halfway(NEVER))
+                faults.point("run.batch")
+        faults.point("run.written")
+
+    def _write(self, sieve: Sieve) -> None:
         since = self.state.inputs if self.state else {}
         written = NEVER
-        for written in self._writing(since):
+        for written in self._writing(since, sieve):
             self.site.go_on()
             if self.step.spans - written:
                 self._sign(self._halfway(written))
                 faults.point("run.batch")
         if self.model.kind is Kind.APPEND and self.model.name in self.site.wish.retry:
-            self.sieve.take_back()
+            sieve.take_back()
         faults.point("run.written")
         if self.model.time:
             self._verify(self.model.time.column, written)
@@ -176,16 +232,16 @@ class _Work:
         assert self.old
         tables.alter(self.model, self.site.shop.spark, self.old)
 
-    def _writing(self, since: Points) -> Iterator[Spans]:
+    def _writing(self, since: Points, sieve: Sieve) -> Iterator[Spans]:
         site = self.site
         inputs = changed.Inputs(since, self.points, self.tables)
         if self.step.action in (Action.KEYS, Action.ROWS):
             site = replace(site, shop=materialize.with_changes(self.model, inputs, site.shop))
         if self.model.kind is Kind.MERGE:
-            again = self.sieve.keys() if self.model.name in site.wish.retry else None
-            return merge.build(self.step, inputs, self.keys, self.old, site.shop, self.sieve, again)
+            again = sieve.keys() if self.model.name in site.wish.retry else None
+            return merge.build(self.step, inputs, self.keys, self.old, site.shop, sieve, again)
         if self.model.kind is not Kind.SCD2:
-            return materialize.build(self.step, since, self.points, self.old, site.shop, self.sieve)
+            return materialize.build(self.step, since, self.points, self.old, site.shop, sieve)
         return scd2.build(scd2.Subject(self.step, self.read, site.lake.storage, site.shop), self.old)
 
     def _verify(self, column: str, written: Spans) -> None:
@@ -222,14 +278,15 @@ class _Work:
 
     @property
     def scoped(self) -> bool:
-        return bool(self.model.time and self.state)
+        """Whether audits look at the new windows only: not if one of them has never been asked of the others."""
+        return bool(self.model.time and self.state and not unasked(self.model, self.state))
 
     def audit(self, audits: Sequence[Audit]) -> list[Finding]:
         if not audits:
             return []
         shop, time_ = self.site.shop, self.model.time
         scope = None
-        if time_ and self.state:
+        if time_ and self.state and self.scoped:
             schema = shop.spark.table(tables.name_of(self.model.name)).schema
             windows = materialize.within(schema, time_.column, *(self.state.done | self.step.spans))
             scope = Scope(time_.column, windows)
@@ -266,6 +323,8 @@ class _Work:
 
     def _halfway(self, written: Spans) -> State:
         state = under_way(self.step, self.state, self.points, self.site.run, self.done | written)
+        if isinstance(self.sieve, Loading):  # it reads nothing in the lake by which that could be told
+            state = replace(state, towards={str(self.model): Point("")})
         return replace(state, sifted=self.sieve.counts) if self.model.quarantines else state
 
     def _sign(self, state: State) -> None:
@@ -303,7 +362,7 @@ def explained(model: Model) -> Iterator[None]:
             raise RunFailed(
                 f"{_place(model, failure.message)}: {_without_line(failure.message)}", remedy=failure.remedy
             ) from exc
-        if isinstance(model.body, Python):
+        if model.file.endswith(".py"):
             raise RunFailed(f"{_python_place(model, exc)}: {type(exc).__name__}: {exc}") from exc
         raise
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
@@ -18,7 +18,8 @@ def check(model: Model, given: Sequence[Column], spark: SparkSession) -> None:
     """Exactly the columns and types of the contract, in any order. That a column is never null, the table sees to."""
     if not model.contract:
         return
-    promised = {each.name.casefold(): each for each in _columns(model, spark)}
+    promises = {name: each.type for name, each in model.contract.items()}
+    promised = {each.name.casefold(): each for each in typed(promises, spark)}
     own = {name.casefold() for name in model.added_columns}
     found = {each.name.casefold(): each for each in given if each.name.casefold() not in own}
     wrong = []
@@ -38,9 +39,9 @@ def check(model: Model, given: Sequence[Column], spark: SparkSession) -> None:
         )
 
 
-def _columns(model: Model, spark: SparkSession) -> tuple[Column, ...]:
+def typed(types: Mapping[str, str], spark: SparkSession) -> tuple[Column, ...]:
     """Spark's own reading of the types, so that `integer` is `int` and a struct is compared field by field."""
-    casts = (f"CAST(NULL AS {each.type}) AS `{name}`" for name, each in model.contract.items())
+    casts = (f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in types.items())
     return of_query(spark.sql(f"SELECT {', '.join(casts)}").schema.jsonValue())
 
 

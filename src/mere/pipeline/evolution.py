@@ -14,7 +14,7 @@ from mere.pipeline.steps import Action, Facts, Step
 from mere.project.graph import Graph
 from mere.project.model import Kind, Model, Sql
 
-_WRITES = (Action.BUILD, Action.WINDOWS, Action.ROWS, Action.KEYS)
+_WRITES = (Action.BUILD, Action.WINDOWS, Action.ROWS, Action.KEYS, Action.LOAD)
 
 
 def with_table(step: Step, state: State, facts: Facts, same_code: bool, moved: Iterable[str]) -> Step:
@@ -64,7 +64,7 @@ def _too_early(model: Model, facts: Facts, moved: set[str]) -> str:
 def tightened(model: Model, facts: Facts) -> list[str]:
     """Columns that may be null in the table, and not by the contract: nothing but a build makes that sure."""
     required = {name.casefold() for name, each in model.contract.items() if not each.nullable}
-    if not required or model.kind in (Kind.APPEND, Kind.SCD2, Kind.VIEW):
+    if not required or model.kind in (Kind.APPEND, Kind.SCD2, Kind.SOURCE, Kind.VIEW):
         return []
     nullable = [each.name for each in facts.columns(model.name) if not each.required]
     return [f"{name} may not be null any more" for name in nullable if name.casefold() in required]
@@ -104,6 +104,8 @@ def _remedy(model: Model, drops: Sequence[str]) -> str:
 
 def keeps_columns(step: Step) -> bool:
     """Whether those who read the table need not look at it: neither its rows nor its columns change."""
+    if step.action is Action.AUDIT:
+        return step.model.kind is not Kind.VIEW
     return step.action is Action.ALTER and not step.model.was
 
 

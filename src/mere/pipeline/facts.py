@@ -17,6 +17,10 @@ from mere.pipeline.schema import Column, of_table
 from mere.pipeline.state import PROPERTY, Point, Points, State, digest
 from mere.pipeline.steps import Delta, Load, Standing
 from mere.pipeline.unfinished import is_untouched
+from mere.project.model import Model
+from mere.sources.ledger import ledger
+from mere.sources.outside import Offered, Outside
+from mere.sources.source import Loaded, Source
 from mere.windows import NEVER, Grain, Span, Spans, instant
 
 # What reads manifests is imported where something changed: most plans find nothing to do.
@@ -35,7 +39,9 @@ class LakeFacts:
     now: datetime
     _points: dict[TableName, Points] = field(default_factory=dict)
     _timelines: dict[tuple[TableName, str | None], Timeline] = field(default_factory=dict)
+    outside: Outside | None = None
     _states: dict[TableName, State | None] = field(default_factory=dict)
+    _ledgers: dict[TableName, Mapping[str, Loaded]] = field(default_factory=dict)
 
     @property
     def ref(self) -> str:
@@ -148,6 +154,17 @@ class LakeFacts:
         read = [self.tables.metadata(name) for name in names if not self.tables.is_view(name)]
         return (glance(read, last),) if read else ()
 
+    def offered(self, model: Model, afresh: bool = False) -> Offered:
+        assert isinstance(model.body, Source)
+        assert self.outside is not None
+        loaded = {} if afresh else self.loaded(model.name)
+        return self.outside.offered(model.name, model.body, model.file, loaded)
+
+    def loaded(self, table: TableName) -> Mapping[str, Loaded]:
+        if table not in self._ledgers:
+            self._ledgers[table] = ledger(self.lake, table, self.tables.commit.id) if table.loads in self.tables else {}
+        return self._ledgers[table]
+
     def extent(self, table: TableName, column: str) -> Spans:
         if self.tables.is_view(table):
             return self._extent_of_view(table, column)
@@ -201,5 +218,6 @@ class LakeFacts:
         return found
 
 
-def facts(lake: Lake, ref: str, now: datetime) -> LakeFacts:
-    return LakeFacts(lake, lake.at(ref), now)
+def facts(lake: Lake, ref: str, now: datetime, outside: Outside | None = None) -> LakeFacts:
+    """`outside`: where sources are; without it, nothing can be told of what they have."""
+    return LakeFacts(lake, lake.at(ref), now, outside=outside)

@@ -20,6 +20,7 @@ from mere.pipeline.state import Point
 from mere.pipeline.steps import Action, Step
 from mere.pipeline.tables import check_columns, comment, expr, field_of, fit, name_of, prepare, quoted
 from mere.project.model import Csv, Input, Kind, Model, Python, Sql, Time
+from mere.sources.source import Source
 from mere.windows import NEVER, Span, Spans, instant
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ def query(model: Model, span: Span | None, shop: Workshop, rows: Rows | None = N
             return _python(model, model.body, span, shop, rows)
         case Csv():
             return _csv(model.body, shop)
+        case Source():
+            raise AssertionError(f"{model} is loaded, and has no query")
 
 
 def _sql(model: Model, body: Sql, span: Span | None, shop: Workshop, rows: Rows | None) -> DataFrame:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from mere.pipeline.asked import asked
 from mere.pipeline.layout import layout_of
 from mere.pipeline.state import Points, State, shape_of
 from mere.pipeline.steps import Action, Step
+from mere.project.model import Kind
 from mere.windows import NEVER, Spans
 
 
@@ -26,15 +28,18 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         now=model.now.floor(now) if model.now else None,
         observed=step.observations[-1].at if step.observations else None,
         layout=layout_of(model),
+        audits=asked(model),
     )
     if before is None:
         return state
     if step.action is Action.ALTER:
         return replace(before, run=run, layout=state.layout)
+    if step.action is Action.AUDIT and model.kind is not Kind.VIEW:
+        return replace(before, run=run, towards={}, done=NEVER, audits=state.audits)
     if not step.catches_up:  # some windows are new, and all that was due besides stays due
         spans = before.built | step.spans
         kept = replace(before, towards={}, done=NEVER, sifted=None)
-        return replace(kept, run=run, built=spans, complete=False, layout=state.layout)
+        return replace(kept, run=run, built=spans, complete=False, layout=state.layout, audits=state.audits)
     return replace(state, built=(before.built - step.stale) | step.spans, observed=state.observed or before.observed)
 
 

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from mere.errors import PlanError
 from mere.names import TableName
+from mere.pipeline.asked import with_unasked
 from mere.pipeline.evolution import keeps_columns, tightened, with_readers, with_table
 from mere.pipeline.left_behind import left_behind
+from mere.pipeline.loading import plan as loading
 from mere.pipeline.merge import plan as merge
 from mere.pipeline.quarantine.retry import with_retry
 from mere.pipeline.scd2 import plan as scd2
@@ -21,9 +23,9 @@ from mere.pipeline.steps import Action, Delta, Facts, Plan, Standing, Step, Wish
 from mere.project.canonical import same_sql
 from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
-from mere.windows import FIRST, LAST, NEVER, Grain, Span, Spans, stamp
+from mere.sources.source import Source
+from mere.windows import LAST, NEVER, Grain, Span, Spans, stamp
 
-_SHOWN = 5
 Effects = Mapping[str, Spans | None]  # tables that steps before will change, and where; None: anywhere
 
 
@@ -69,11 +71,12 @@ def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step
     if standing.state is None:
         return step
     step = with_retry(step, facts, wish)
-    return with_table(step, standing.state, facts, same_code(model, standing.state.code), effects)
+    step = with_table(step, standing.state, facts, same_code(model, standing.state.code), effects)
+    return with_unasked(step, standing.state)
 
 
 def _due(model: Model, standing: Standing, facts: Facts, wish: Wish, effects: Effects) -> Step:
-    some = wish.only is not None and model.time is not None
+    some = wish.only is not None and (model.time is not None or loading.has_windows(model))
     if model.name in wish.refresh and not some:
         return _afresh(model, facts, wish, effects, "asked for by --full-refresh")
     if standing.state is None:
@@ -86,13 +89,17 @@ def _due(model: Model, standing: Standing, facts: Facts, wish: Wish, effects: Ef
             return _blocked(model, f"{because[0]}: some of its windows cannot be built by themselves")
         if scd2.is_history(state):
             return _blocked(model, f"{because[0]}: its history would be lost")
+        if model.kind is Kind.SOURCE:
+            return _blocked(model, f"{because[0]}: what was loaded may not be there any more")
         return _afresh(model, facts, wish, effects, *because)
     keeps_code = model.kind.keeps_rows and model.name in wish.forward_only
     if not some and not keeps_code and not same_code(model, state.code):
         why = f"{_language(model)} changed"
         if model.kind is Kind.SCD2:
             return scd2.new_code(model, why)
-        return _new_code(model, why) if model.kind is Kind.APPEND else _afresh(model, facts, wish, effects, why)
+        if model.kind in (Kind.APPEND, Kind.SOURCE):
+            return _new_code(model, why)
+        return _afresh(model, facts, wish, effects, why)
     return _since_then(model, state, facts, wish, effects)
 
 
@@ -109,6 +116,8 @@ def _since_then(model: Model, state: State, facts: Facts, wish: Wish, effects: E
             return _history(model, state, facts, effects)
         case Kind.VIEW:
             return _view(model, state, facts, effects)
+        case Kind.SOURCE:
+            return loading.since_then(model, state, facts, wish) or _skip(model)
     return _whole(model, state, facts, effects)
 
 
@@ -117,7 +126,9 @@ def _other_shape(model: Model, state: State, facts: Facts, wish: Wish) -> list[s
     because = []
     if state.shape != shape_of(model):
         because.append(f"was {state.shape}, is now {shape_of(model)}")
-    if state.sample and not wish.partial and not reads_samples(model, facts):
+    # What a source has loaded of, it has loaded whole: the rest comes by itself.
+    partial = state.sample and model.kind is not Kind.SOURCE
+    if partial and not wish.partial and not reads_samples(model, facts):
         because.append("was built from a part of the data")
     return [*because, *tightened(model, facts)]
 
@@ -129,7 +140,7 @@ def reads_samples(model: Model, facts: Facts) -> bool:
 
 
 def _new_code(model: Model, why: str) -> Step:
-    """An append model may hold rows that its input has no more: whether to let them go is not ours to say."""
+    """It may hold rows that its input, or the world outside, has no more: to let them go is not ours to say."""
     return Step(
         model,
         Action.BLOCKED,
@@ -146,6 +157,8 @@ def same_code(model: Model, code: str) -> bool:
 def _language(model: Model) -> str:
     if isinstance(model.body, Csv):
         return "its file"
+    if isinstance(model.body, Source):
+        return "what is said of it"
     return "SQL" if isinstance(model.body, Sql) else "Python code"
 
 
@@ -156,12 +169,14 @@ def _blocked(model: Model, why: str, accept: str | None = None) -> Step:
 
 
 def _afresh(model: Model, facts: Facts, wish: Wish, effects: Effects, *because: str) -> Step:
+    if model.kind is Kind.SOURCE:
+        return loading.afresh(model, facts, wish, *because)
     if model.time is None:
         step = Step(model, Action.BUILD, because, afresh=True, load=load_of(model, facts))
         return scd2.from_the_beginning(step, facts) if model.kind is Kind.SCD2 else step
     everything = _range(model, model.time, facts, effects)
     chosen = _limited(_wanted(everything, model.time, facts, wish), model.time.grain, wish)
-    complete = not _from(everything, model.time) - chosen
+    complete = not model.time.from_start(everything) - chosen
     load = load_of(model, facts, chosen)
     return Step(model, Action.BUILD, because, chosen, afresh=True, complete=complete, load=load)
 
@@ -237,7 +252,7 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
     time, grain = model.time, model.time.grain
     if wish.only is not None:
         due = _wanted(_range(model, time, facts, effects) | state.built, time, facts, wish)
-        because = f"{_named(due, grain)}: asked for by --from and --to"
+        because = f"{due.named(grain)}: asked for by --from and --to"
         builds = due or _is_open(model, facts, effects)
         return _some(model, facts, wish, due, [because], complete=False) if builds else _skip(model)
     due, late, reasons, notes = NEVER, NEVER, list[str](), list[str]()
@@ -250,19 +265,19 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
             late = late | touched
             if wanted := _wanted(touched, time, facts, wish):
                 due = due | wanted
-                reasons.append(f"all {grain}s: {why}" if spans is None else f"{_named(wanted, grain)}: {why}")
+                reasons.append(f"all {grain}s: {why}" if spans is None else f"{wanted.named(grain)}: {why}")
     # What is complete lacks nothing but what has come since.
     searched = not state.complete or state.start != time.start or (time.context and late)
-    everything = _from(_range(model, time, facts, effects), time) if searched else NEVER
+    everything = time.from_start(_range(model, time, facts, effects)) if searched else NEVER
     if gaps := _wanted(everything, time, facts, wish) - state.built - due:
         due = due | gaps
-        reasons.append(f"{_named(gaps, grain)}: not built yet")
-    left = _from(late, time) - due
+        reasons.append(f"{gaps.named(grain)}: not built yet")
+    left = time.from_start(late) - due
     complete = not left and not everything - state.built - due
     due = due - done_before(model, state, facts)
     if not due and state.done:
         due = state.done  # an interrupted build has written them, and nobody has audited them
-        reasons.append(f"{_named(due, grain)}: not audited yet")
+        reasons.append(f"{due.named(grain)}: not audited yet")
     if not due and not _is_open(model, facts, effects):
         return replace(_skip(model), notes=tuple(notes))
     return replace(_some(model, facts, wish, due, reasons, complete), stale=left & state.built, notes=tuple(notes))
@@ -369,14 +384,10 @@ def _range(model: Model, time: Time, facts: Facts, effects: Effects) -> Spans:
 
 def _wanted(spans: Spans, time: Time, facts: Facts, wish: Wish) -> Spans:
     """Of these windows, those that the model has at all and that were asked for."""
-    wanted = _from(spans, time)
+    wanted = time.from_start(spans)
     if not time.unfinished:
         wanted = wanted - Spans((Span(time.grain.floor(facts.now), LAST),))
     return wanted if wish.only is None else wanted & wish.only.widened(time.grain)
-
-
-def _from(spans: Spans, time: Time) -> Spans:
-    return spans - Spans((Span(FIRST, time.grain.floor(time.start)),)) if time.start else spans
 
 
 def _limited(spans: Spans, grain: Grain, wish: Wish) -> Spans:
@@ -385,12 +396,3 @@ def _limited(spans: Spans, grain: Grain, wish: Wish) -> Spans:
 
 def _skip(model: Model) -> Step:
     return Step(model, Action.SKIP, ("up to date",))
-
-
-def _named(spans: Spans, grain: Grain) -> str:
-    """`2 days: 2024-02-11, 2024-02-12`"""
-    windows = spans.windows(grain)
-    labels = [grain.label(window.start) for window in windows]
-    if len(labels) > _SHOWN:
-        labels = [f"{labels[0]} … {labels[-1]}"]
-    return f"{len(windows)} {grain}{'' if len(windows) == 1 else 's'}: {', '.join(labels)}"

@@ -18,6 +18,7 @@ from mere.pipeline.facts import LakeFacts, facts
 from mere.pipeline.plan import plan, same_code
 from mere.pipeline.steps import Plan, Wish
 from mere.project.graph import CHANGED, Graph
+from mere.sources.outside import Outside
 
 
 class IfRunning(StrEnum):
@@ -62,6 +63,7 @@ class Project:
     folder: Path
     spark: SparkSettings
     variables: Mapping[str, str] = field(default_factory=dict)  # as given for this run
+    outside: Outside | None = None  # what sources were found to have, where that is to be asked only once
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Finished:
 
 def planned(project: Project, request: Request, now: datetime, ref: str | None = None) -> Plan:
     """What `mere plan` shows and `mere run` carries out."""
-    known = facts(project.lake, ref or request.on, now)
+    known = facts(project.lake, ref or request.on, now, project.outside or Outside(project.folder))
     if request.chosen is None:
         chosen = selected(project.graph, request.selection, known)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,15 +30,21 @@ from mere.pipeline.schedule import Failure, Unbuilt, execute
 from mere.pipeline.steps import Plan, Step, Wish
 from mere.pipeline.tables import BreakingChange
 from mere.project.functions import function
+from mere.project.model import Kind, Model
+from mere.sources.outside import Outside
+from mere.sources.source import Database, Portion, Source
 
 if TYPE_CHECKING:
+    from mere.engine.jars import Jar
     from mere.engine.session import Session
 
 _REBASES = 3
+_SELDOM = 0.5  # seconds between two events that tell how far a file was fetched
 
 
 def run(project: Project, request: Request, listen: Listener) -> Finished:
     _refuse_samples_of_main(request)
+    project = replace(project, outside=Outside(project.folder))
     if request.resume:
         return _resumed(project, request, listen)
     _refuse_read_only(project.lake, request.on)
@@ -121,6 +127,17 @@ def _has_work(due: Plan, request: Request) -> bool:
     return bool(due.building or request.wish.forward_only)
 
 
+def _drivers(models: Iterable[Model]) -> list[Jar]:
+    """Of databases that sources read."""
+    databases = [model.body.feed for model in models if isinstance(model.body, Source)]
+    found = [each for each in databases if isinstance(each, Database)]
+    if not found:
+        return []
+    from mere.sources.database import drivers
+
+    return [jar for each in found for jar in drivers(each)]
+
+
 def _refuse_read_only(lake: Lake, on: str) -> None:
     ref = lake.resolve(on).ref
     if ref is None or not ref.kind.writable:
@@ -184,6 +201,7 @@ class _Running:
         self.check = check
         self.listen = listen
         self.stop = threading.Event()
+        self._told_at = 0.0
         self._stack = ExitStack()
         self._opened: Session | None = None
         self.record = Record(self.lake.store, new_run(project, request, branch, id_, now))
@@ -303,7 +321,18 @@ class _Running:
         def started(step: Step) -> None:
             self.listen(Event("building", step.model.name, about(step)))
 
-        return Site(self.lake, self.branch, self.request.on, shop, self.id, self.request.wish, self._go_on, started)
+        outside = self.project.outside or Outside(self.project.folder)
+        wish = self.request.wish
+
+        def fetching(model: TableName, portion: Portion, done: int, of: int | None) -> None:
+            self._go_on()
+            if done != of and time.monotonic() - self._told_at < _SELDOM:
+                return
+            self._told_at = time.monotonic()
+            self.listen(Event("fetching", model, {"portion": portion.name, "bytes": done, "of": of}))
+
+        target, go_on = self.request.on, self._go_on
+        return Site(self.lake, self.branch, target, shop, self.id, wish, go_on, started, outside, fetching)
 
     def _told(self, built: Built) -> dict[str, Any]:
         return {"branch": self.branch, **described(built)}
@@ -313,7 +342,13 @@ class _Running:
         if self._opened is None:
             from mere.engine.session import session
 
-            opened = session(self.lake, self.branch, settings=self.project.spark, read_bytes=due.load.bytes)
+            opened = session(
+                self.lake,
+                self.branch,
+                settings=self.project.spark,
+                read_bytes=due.load.bytes,
+                drivers=_drivers(step.model for step in due.building),
+            )
             self._opened = self._stack.enter_context(opened)
             opened.spark.conf.set("spark.sql.iceberg.snapshot-property.mere.run", self.id)
             if opened.about:
@@ -323,7 +358,8 @@ class _Running:
     def _sampled(self, due: Plan) -> dict[TableName, float]:
         """Where rows come into what is built: of these a share is taken, and not of that share a share again."""
         share = self.request.wish.sample
-        built = {step.model.name for step in due.building}
+        # What a source brings is brought whole: the ledger says that it is there.
+        built = {step.model.name for step in due.building if step.model.kind is not Kind.SOURCE}
         read = {each.table for step in due.building for each in step.model.inputs}
         return {} if share is None else dict.fromkeys(read - built, share)
 

@@ -199,10 +199,10 @@ def _of_type(old: Type, new: Type, path: tuple[str, ...]) -> Iterator[Change]:
         case Map(), Map() if not list(_of_type(old.key, new.key, ())):  # Iceberg lets the key of a map be
             yield from _of_type(old.value, new.value, (*path, "value"))
         case _ if old != new:
-            yield Change(What.WIDENED if _holds(new, old) else What.NARROWED, path, old, new)
+            yield Change(What.WIDENED if holds(new, old) else What.NARROWED, path, old, new)
 
 
-def _holds(wide: Type, narrow: Type) -> bool:
+def holds(wide: Type, narrow: Type) -> bool:
     """By Iceberg's rules for its format 2: nothing else can be changed in a table without writing it anew."""
     if not isinstance(wide, str) or not isinstance(narrow, str):
         return False

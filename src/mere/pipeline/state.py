@@ -14,6 +14,7 @@ from mere.audits.quarantine import Counts
 from mere.lake.show import STATE as PROPERTY
 from mere.pipeline.layout import Layout
 from mere.project.model import Kind, Model
+from mere.sources.source import Source
 from mere.windows import NEVER, Spans, in_words, instant, stamp
 
 __all__ = ["PROPERTY", "Point", "Points", "State", "digest", "shape_of"]
@@ -54,6 +55,7 @@ class State:
     done: Spans = NEVER
     sifted: Counts | None = None  # of a model with a quarantine: the rows of these windows, and the bad ones
     layout: Layout | None = None  # as the model declared it
+    audits: tuple[str, ...] | None = None  # that it has passed; see `asked`. None: nobody knows
     # The ids of the table's schema, partitioning and order, when this was written; None: nobody knows.
     form: tuple[int, ...] | None = None
 
@@ -76,6 +78,7 @@ class State:
             "sifted": self.sifted.to_json() if self.sifted else None,
             "layout": self.layout.to_json() if self.layout else None,
             "form": self.form,
+            "audits": " ".join(self.audits) if self.audits is not None else None,
         }
         return orjson.dumps({name: value for name, value in raw.items() if value not in (None, [], {}, False)}).decode()
 
@@ -103,6 +106,7 @@ class State:
                 sifted=Counts.from_json(raw["sifted"]) if raw.get("sifted") else None,
                 layout=Layout.from_json(raw["layout"]) if raw.get("layout") else None,
                 form=tuple(raw["form"]) if raw.get("form") else None,
+                audits=tuple(raw["audits"].split()) if "audits" in raw else None,
             )
         except (ValueError, LookupError, TypeError, AttributeError):
             return None
@@ -118,6 +122,8 @@ def shape_of(model: Model) -> str:
     inputs = [f"new rows of {each.table}" for each in model.inputs if each.new_rows]
     context = [f"looks {in_words(model.time.context)} back"] if model.time and model.time.context else []
     inputs += [f"changes of {each.table}" for each in model.inputs if each.changes]
+    if isinstance(model.body, Source):
+        return f"{model.kind} of {type(model.body.feed).__name__.lower()}"
     return "; ".join([f"{model.kind}{by_time}{_by_key(model)}{_versions(model)}", *context, *inputs])
 
 

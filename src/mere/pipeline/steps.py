@@ -13,6 +13,8 @@ from mere.pipeline.scd2.observations import Observation
 from mere.pipeline.schema import Column
 from mere.pipeline.state import Point, Points, State
 from mere.project.model import Model
+from mere.sources.outside import Offered
+from mere.sources.source import Loaded, Portion
 from mere.windows import NEVER, Grain, Spans
 
 
@@ -21,6 +23,7 @@ class Action(StrEnum):
     BUILD = "build"  # all of it
     WINDOWS = "windows"  # some windows of an incremental model
     ROWS = "rows"  # the new rows, of an append model
+    LOAD = "load"  # portions of a source
     KEYS = "keys"  # the keys that changed, of a merge or scd2 model
     ALTER = "alter"  # the table, and none of its rows
     AUDIT = "audit"  # nothing is built, but what it shows has changed
@@ -103,6 +106,11 @@ class Facts(Protocol):
         last one was."""
         ...
 
+    def offered(self, model: Model, afresh: bool = False) -> Offered:
+        """What a source has that is not loaded; `afresh`: all that it has."""
+        ...
+
+    def loaded(self, table: TableName) -> Mapping[str, Loaded]: ...
     def extent(self, table: TableName, column: str) -> Spans: ...
     def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load: ...
     def built_by_mere(self) -> Mapping[TableName, State]: ...
@@ -161,6 +169,7 @@ class Step:
     catches_up: bool = True  # what changed in the inputs is dealt with, and need not be looked at again
     stale: Spans = NEVER  # windows that stand there, are not what they should be, and are not built now
     observations: tuple[Observation, ...] = ()  # that go into a history
+    portions: tuple[Portion, ...] = ()  # that are loaded
     load: Load = _NO_LOAD
     remedy: str = ""
     drops: tuple[str, ...] = ()  # columns, as far as the plan can know them

@@ -15,6 +15,7 @@ from mere.pipeline.layout import Part, is_ordered_as, layout_of, partitions
 from mere.pipeline.schema import Change, Column, What, compare, of_query, of_table, renames
 from mere.pipeline.state import PROPERTY, State
 from mere.project.model import Kind, Model
+from mere.sources.source import Files, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -282,9 +283,21 @@ def _set_properties(model: Model, schema: StructType, spark: SparkSession, table
 
 
 def _properties(model: Model, schema: StructType) -> dict[str, str]:
-    time = field_of(schema, model.time.column) if model.time else None
-    declared = {**(_MERGE_ON_READ if model.kind in (Kind.MERGE, Kind.SCD2) else {}), **model.properties}
-    return {**declared, **({f"write.metadata.metrics.column.{time.name}": "full"} if time else {})}
+    found = (field_of(schema, name) for name in _told_in_full(model))
+    declared = {**(_MERGE_ON_READ if _goes_by_key(model) else {}), **model.properties}
+    return {**declared, **{f"write.metadata.metrics.column.{each.name}": "full" for each in found if each}}
+
+
+def _goes_by_key(model: Model) -> bool:
+    if isinstance(model.body, Source):
+        return bool(model.key) and not isinstance(model.body.feed, Files)
+    return model.kind in (Kind.MERGE, Kind.SCD2)
+
+
+def _told_in_full(model: Model) -> list[str]:
+    """Columns by which whole files are replaced: their bounds must not be cut."""
+    origin = [model.body.trace.file] if isinstance(model.body, Source) and model.body.trace.file else []
+    return [*([model.time.column] if model.time else []), *origin]
 
 
 def _pairs(properties: Mapping[str, str]) -> str:

@@ -23,10 +23,10 @@ def take_back(lake: Lake, branch: str, parent: str) -> None:
 
 
 def start_over(lake: Lake, branch: str, parent: str, table: TableName) -> None:
-    """The table stands afterwards as it was forked, with its quarantine, whatever the branch has made of it."""
+    """The table stands afterwards as it was forked, with its companions, whatever the branch has made of it."""
 
     def forked(key: Key, entries: Sequence[Entry | None]) -> Entry | None:
-        return entries[0] if key.table in (table, table.quarantine) else entries[-1]
+        return entries[0] if key.table in (table, *table.companions) else entries[-1]
 
     _put_back(lake, branch, parent, forked, f"start over with {table}")
 

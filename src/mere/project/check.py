@@ -18,6 +18,7 @@ from mere.project.model import Csv, Kind, Model, Python, Sql
 from mere.project.rules import ERRORS, Rule
 from mere.project.schemas import columns_in_lake
 from mere.project.seeds import columns_of
+from mere.sources.source import Source
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -126,8 +127,10 @@ class _Examiner:
             yield from self._sql(model, model.body)
         elif isinstance(model.body, Python):
             yield from _python(model, model.body, self._loader.files.text(PurePosixPath(model.file)))
-        else:
+        elif isinstance(model.body, Csv):
             self._schemas[model.name] = self._seed_columns(model.body)
+        else:
+            self._look_up(model.name)
         yield from self._unknown_settings(model)
         if not model.key and model.kind is not Kind.VIEW:
             yield _finding(Rule.MISSING_KEY, model, "no `key` says what makes a row unique", "Write `key: [column]`.")
@@ -158,8 +161,9 @@ class _Examiner:
                 yield Finding(Rule.UNKNOWN_TABLE, message, file, line, None, None, str(model))
 
     def _look_up(self, table: TableName) -> None:
-        """A table that no model makes has the columns that it has in the lake."""
-        if table in self._schemas or table in self._models or self._tables is None:
+        """A table that no model makes, and what a source brings, has the columns that it has in the lake."""
+        made = self._models.get(table)
+        if table in self._schemas or self._tables is None or (made is not None and made.kind is not Kind.SOURCE):
             return
         if (columns := columns_in_lake(self._tables, table)) is not None:
             self._schemas[table] = columns
@@ -220,7 +224,7 @@ def _finding(rule: Rule, model: Model, message: str, remedy: str | None = None) 
     return Finding(rule, message, model.file, model.body.line, None, remedy, str(model))
 
 
-def position(node: exp.Expr, body: Sql | Python | Csv) -> tuple[int, int | None]:
+def position(node: exp.Expr, body: Sql | Python | Csv | Source) -> tuple[int, int | None]:
     """The line and column in the file; in an expanded macro, those that they would have if it stood there."""
     at: exp.Expr | None = node
     while at is not None:

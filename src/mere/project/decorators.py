@@ -42,6 +42,37 @@ def model(
     return lambda function: function
 
 
+def source(
+    name: str,
+    *,
+    cursor: str | None = None,
+    key: str | Sequence[str] = (),
+    every: str | None = None,
+    description: str = "",
+    columns: Mapping[str, str | Mapping[str, Any]] | None = None,
+    contract: Mapping[str, str | Mapping[str, Any]] | None = None,
+    on_new_column: str = "add",
+    names: str = "by_rule",
+    trace: Mapping[str, str | None] | bool = True,
+    max_bad: str | int = "1%",
+    tags: Sequence[str] = (),
+    partition_by: str | Sequence[str] = (),
+    sort_by: str | Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    audits: Sequence[Mapping[str, Any]] = (),
+    off: Mapping[str, str] | None = None,
+) -> Callable[[_Function], _Function]:
+    """A function that brings the table `name` from outside of the lake. All arguments have to be literals.
+
+    It gets `spark` and, if it takes them, `since` (the greatest value of the `cursor` that is there; None at first) and
+    `now`; it returns a DataFrame. Without a `cursor` its rows replace those that are there; with one they are added, by
+    `key` if there is one. It is called at every run, but not before `every` (such as "6h") has passed.
+    """
+    del name, cursor, key, every, description, columns, contract, on_new_column, names, trace, max_bad, tags
+    del partition_by, sort_by, properties, audits, off
+    return lambda function: function
+
+
 def table(
     name: str,
     *,

@@ -10,8 +10,8 @@ from mere import config
 from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
 
-# What a run leaves in an example that was tried in place, by its name at the top.
-_LEFT_BY_RUNS = ("lake", ".mere")
+# What is left in an example that was tried in place, by its name at the top.
+_LEFT_BY_RUNS = ("lake", "data", ".mere")
 
 
 def names() -> list[str]:

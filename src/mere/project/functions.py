@@ -14,6 +14,7 @@ from typing import Any
 from mere.errors import ConfigError
 from mere.project.digests import digest_of
 from mere.project.model import Model, Python
+from mere.sources.source import Function, Source
 
 _lock = threading.Lock()
 _loaded: dict[tuple[Path, str, str, str], Callable[..., Any]] = {}
@@ -21,16 +22,20 @@ _loaded: dict[tuple[Path, str, str, str], Callable[..., Any]] = {}
 
 def function(folder: Path, model: Model) -> Callable[..., Any]:
     """The function as it stands in the file. It is imported again only when its code or a module of it changed."""
-    if not isinstance(model.body, Python):
+    if isinstance(model.body, Source) and isinstance(model.body.feed, Function):
+        name = model.body.feed.function
+    elif isinstance(model.body, Python):
+        name = model.body.function
+    else:
         raise TypeError(f"{model} is not a Python model")
-    key = folder.resolve(), model.file, model.body.function, model.body.code
+    key = folder.resolve(), model.file, name, model.code
     with _lock:
         if key not in _loaded:
-            _loaded[key] = _import(key[0], model, model.body)
+            _loaded[key] = _import(key[0], model, name)
         return _loaded[key]
 
 
-def _import(folder: Path, model: Model, body: Python) -> Callable[..., Any]:
+def _import(folder: Path, model: Model, name: str) -> Callable[..., Any]:
     _forget_project_modules(folder)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))  # it stays: a function may import when it is called
@@ -40,7 +45,7 @@ def _import(folder: Path, model: Model, body: Python) -> Callable[..., Any]:
         message, line = f"it cannot be imported: {type(error).__name__}: {error}", _line(folder / model.file, error)
         raise ConfigError(message, file=model.file, line=line) from error
     _send_by_value(folder)
-    found: Callable[..., Any] = getattr(module, body.function)
+    found: Callable[..., Any] = getattr(module, name)
     return found
 
 

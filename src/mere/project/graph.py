@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 
+from mere.config import Whereabouts
 from mere.errors import ConfigError, UsageError
 from mere.names import TableName, near
 from mere.project.model import Kind, Model
 from mere.project.problems import Problems
+from mere.sources.source import Database, Files, Rest, Source
 
 CHANGED = "changed"
 _TAG = "tag:"
@@ -48,6 +50,24 @@ class Graph:
         problems.raise_any()
         return cls(ordered)
 
+    def placed(self, where: Mapping[str, Whereabouts]) -> Graph:
+        """With the sources where a profile says that they are."""
+        models = dict(self.models)
+        for name, place in where.items():
+            model = next((each for each in models.values() if str(each.name) == name), None)
+            if model is None or not isinstance(model.body, Source):
+                known = [str(each) for each, of in models.items() if of.kind is Kind.SOURCE]
+                raise ConfigError(f"there is no source {name}.{near(name, known)}", file=place.file, line=place.line)
+            feed = model.body.feed
+            if isinstance(feed, Files):
+                feed = replace(feed, location=place.location, s3=place.s3)
+            elif isinstance(feed, Rest | Database):
+                feed = replace(feed, url=place.location)
+            else:
+                raise ConfigError(f"{name} is a function, which is nowhere else", file=place.file, line=place.line)
+            models[model.name] = replace(model, body=replace(model.body, feed=feed))
+        return Graph(models)
+
     @cached_property
     def externals(self) -> tuple[TableName, ...]:
         """Tables that are read and that no model makes."""
@@ -63,7 +83,7 @@ class Graph:
         return {table: tuple(readers) for table, readers in found.items()}
 
     def maker(self, table: TableName) -> TableName | None:
-        """The model whose build makes a table: the table itself, or the quarantine of one; None if no model does."""
+        """The model whose build makes a table: the table itself, or a companion of one; None if no model does."""
         return maker_of(table, self.models)
 
     def inputs_of(self, name: TableName) -> tuple[TableName, ...]:
@@ -78,7 +98,10 @@ class Graph:
         return self._reach(names, lambda name: filter(None, map(self.maker, self.inputs_of(name))))
 
     def downstream(self, names: Iterable[TableName]) -> set[TableName]:
-        return self._reach(names, lambda name: (*self.readers_of(name), *self.readers_of(name.quarantine)))
+        def readers(name: TableName) -> Iterator[TableName]:
+            return (reader for table in (name, *name.companions) for reader in self.readers_of(table))
+
+        return self._reach(names, readers)
 
     def _reach(self, names: Iterable[TableName], following: _Following) -> set[TableName]:
         found: set[TableName] = set()
@@ -156,8 +179,8 @@ def maker_of(table: TableName, models: Mapping[TableName, Model]) -> TableName |
     """See `Graph.maker`."""
     if table in models:
         return table
-    of = table.quarantined
-    return of if of is not None and of in models and models[of].quarantines else None
+    of = table.owner
+    return of if of is not None and of in models and table in models[of].writes else None
 
 
 def _ordered(models: Mapping[TableName, Model]) -> dict[TableName, Model]:

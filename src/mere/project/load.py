@@ -18,7 +18,7 @@ from mere.project.model import Model, Sql
 from mere.project.problems import Problems
 from mere.project.templates import MacroFile, Templates
 
-FOLDERS = MODELS, SEEDS, MACROS, AUDITS, TESTS = "models", "seeds", "macros", "audits", "tests"
+FOLDERS = SOURCES, MODELS, SEEDS, MACROS, AUDITS, TESTS = "sources", "models", "seeds", "macros", "audits", "tests"
 Variables = Mapping[str, str]
 NO_VARIABLES: Variables = {}
 
@@ -44,6 +44,9 @@ class Loader:
             if path.suffix in (".sql", ".py"):
                 with self.problems.gather():
                     models += self._models(path, self._read_sql if path.suffix == ".sql" else self._read_python)
+        for path in self.files.under(SOURCES):
+            with self.problems.gather():
+                models += self._sources(path)
         for path in self.files.under(SEEDS):
             with self.problems.gather():
                 models += self._seed(path)
@@ -95,8 +98,9 @@ class Loader:
         cached = self._cache.find(path.as_posix(), self._key(path), self.files.digest)
         if cached is None:
             cached = read(path)
-            # What a variable of the environment gives today is not what it gives tomorrow.
-            if "${" not in self.files.text(path):
+            # What a variable of the environment gives today is not what it gives tomorrow. In a source it is not
+            # looked up before something is fetched.
+            if path.parts[0] == SOURCES or "${" not in self.files.text(path):
                 self._cache.keep(path.as_posix(), cached)
         return cached.models
 
@@ -121,6 +125,18 @@ class Loader:
 
         models = read_python(Path(path), self.files.text(path), self.customs, source)
         return Cached(self._key(path), models, looked_at)
+
+    def _sources(self, path: PurePosixPath) -> tuple[Model, ...]:
+        if path.suffix == ".yml":
+            raise ConfigError("a source's file ends in .yaml", remedy="Rename it.", file=path.as_posix())
+        if path.suffix == ".py":
+            return self._models(path, self._read_python)
+        return self._models(path, self._read_source) if path.suffix == ".yaml" else ()
+
+    def _read_source(self, path: PurePosixPath) -> Cached:
+        from mere.project.sourcefile import read_source
+
+        return Cached(self._key(path), (read_source(Path(path), self.files.text(path), self.customs),))
 
     def _seed(self, path: PurePosixPath) -> tuple[Model, ...]:
         if path.suffix in (".yaml", ".yml"):

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from mere.audits.audit import Audit
 from mere.names import TableName
+from mere.sources.source import Source
 from mere.windows import FIRST, LAST, Grain, Span, Spans
 
 # The columns that an scd2 model has besides those of its query.
@@ -23,11 +24,12 @@ class Kind(StrEnum):
     MERGE = "merge"  # one row per key: the keys that changed are built again
     SCD2 = "scd2"  # the history of each key: its versions, and from when to when each of them held
     VIEW = "view"
+    SOURCE = "source"  # what comes from outside of the lake
 
     @property
     def keeps_rows(self) -> bool:
         """Whether a build may leave rows of earlier builds: only then does new code for what is new mean anything."""
-        return self in (Kind.INCREMENTAL, Kind.APPEND, Kind.MERGE, Kind.SCD2)
+        return self in (Kind.INCREMENTAL, Kind.APPEND, Kind.MERGE, Kind.SCD2, Kind.SOURCE)
 
 
 class OnChange(StrEnum):
@@ -64,6 +66,10 @@ class Time:
     unfinished: bool = True  # whether the window in which we live is built
     batch: int = 366  # at most so many windows in one write, after which a run can be resumed
     context: timedelta = timedelta()  # how far before its window a row looks at others
+
+    def from_start(self, spans: Spans) -> Spans:
+        """Of these windows, those that the model has at all."""
+        return spans - Spans((Span(FIRST, self.grain.floor(self.start)),)) if self.start else spans
 
     def touched_by(self, spans: Spans) -> Spans:
         """The windows whose rows may look at rows of these times."""
@@ -122,7 +128,7 @@ class Model:
     name: TableName
     kind: Kind
     file: str  # relative to the project's folder, for messages
-    body: Sql | Python | Csv
+    body: Sql | Python | Csv | Source
     inputs: tuple[Input, ...] = ()
     time: Time | None = None
     now: Grain | None = None  # the precision of `:now`, which it must declare if it uses it
@@ -154,6 +160,8 @@ class Model:
     @property
     def writes(self) -> tuple[TableName, ...]:
         """The tables that a build of it makes or changes."""
+        if self.kind is Kind.SOURCE:
+            return self.name, *self.name.companions
         return (self.name, self.name.quarantine) if self.quarantines else (self.name,)
 
     @property

@@ -26,6 +26,7 @@ from mere.project.inputs import (
 from mere.project.model import Input, Kind, Model, OnChange, Python
 from mere.project.problems import Problems
 from mere.project.settings import (
+    FUNCTION_KEYS,
     INPUT_KEYS,
     MODEL_KEYS,
     NAME_RULE,
@@ -34,17 +35,22 @@ from mere.project.settings import (
     table_name,
     valid_name,
 )
+from mere.project.sourcefile import body_of, model_of
+from mere.sources.source import Function
 
 _KEYS = tuple(key for key in MODEL_KEYS if key != "inputs")
 _GIVEN = ("now", "spark")  # parameters that mere itself fills in
+_GIVEN_TO_SOURCES = ("now", "since", "spark")
+_SOURCES = "sources"  # the folder where there are sources, and no models
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
 class _Names:
-    """What `mere.model`, `mere.table` and `mere.changes` are called in a file."""
+    """What `mere.model`, `mere.source`, `mere.table` and `mere.changes` are called in a file."""
 
     model: frozenset[str]
+    source: frozenset[str]
     table: frozenset[str]
     changes: frozenset[str]
 
@@ -71,13 +77,15 @@ def read_python(path: Path, text: str, customs: Mapping[str, Custom], source: So
         with problems.gather():
             called = [_bare(other, found[other], names) for other in _called(function, rest, found)]
             code = fingerprint([_bare(function, call, names), *rest, *called], PurePosixPath(path.as_posix()), source)
-            models.append(_Reader(path, names, customs).model(function, call, code))
+            reader = _Reader(path, names, customs)
+            is_source = ast.unparse(call.func) in names.source
+            models.append(reader.source(function, call, code) if is_source else reader.model(function, call, code))
     problems.raise_any()
     return tuple(models)
 
 
 def _names(tree: ast.Module) -> _Names:
-    found: dict[str, set[str]] = {"model": set(), "table": set(), "changes": set()}
+    found: dict[str, set[str]] = {"model": set(), "source": set(), "table": set(), "changes": set()}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "mere" and not node.level:
             for alias in node.names:
@@ -92,18 +100,20 @@ def _names(tree: ast.Module) -> _Names:
 
 
 def _decorator(function: _Function, names: _Names, path: Path, problems: Problems) -> ast.Call | None:
+    own, other = (names.source, names.model) if path.parts[0] == _SOURCES else (names.model, names.source)
     for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in names.model:
+        called = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if isinstance(decorator, ast.Call) and called in own:
             return decorator
-        if ast.unparse(decorator) in names.model:
-            problems.add(
-                ConfigError(
-                    f"`@{ast.unparse(decorator)}` needs the model's name",
-                    remedy=f'Write @{ast.unparse(decorator)}("schema.{function.name}").',
-                    file=path.as_posix(),
-                    line=decorator.lineno,
-                )
-            )
+        if called in own:
+            message = f"`@{called}` needs the {'source' if own is names.source else 'model'}'s name"
+            remedy = f'Write @{called}("schema.{function.name}").'
+        elif called in other:
+            message = f"`@{called}` stands in the wrong folder"
+            remedy = "Models are in models/, sources in sources/."
+        else:
+            continue
+        problems.add(ConfigError(message, remedy=remedy, file=path.as_posix(), line=decorator.lineno))
     return None
 
 
@@ -185,6 +195,34 @@ class _Reader:
         body = Python(function.name, function.lineno, tuple(parameters), code, takes_now, "spark" in given)
         return Model(name, settings.kind, self.file, body, completed, **settings.fields)
 
+    def source(self, function: _Function, call: ast.Call, code: str) -> Model:
+        name = TableName("", "")
+        with self.problems.gather():
+            name = self._name(call)
+        entry = literals.mapping(call.keywords, self.path, call.lineno)
+        settings = read_settings(entry, FUNCTION_KEYS, self.customs, self.problems, Kind.SOURCE)
+        if isinstance(function, ast.AsyncFunctionDef):
+            self._problem("a source cannot be an async function", "Write `def`.", function)
+        found = entry.entries()
+        takes: set[str] = set()
+        for parameter, default in self._defaults(function):
+            called = ast.unparse(default.func) if isinstance(default, ast.Call) else ""
+            if called in self.names.table | self.names.changes:
+                self._problem("a source reads nothing in the lake", "Make it a model in models/.", parameter)
+            elif parameter.arg in _GIVEN_TO_SOURCES:
+                takes.add(parameter.arg)
+            elif default is None:
+                message = f"mere does not know what to give to the parameter `{parameter.arg}`"
+                self._problem(message, "It has `spark`, `since` and `now` to give.", parameter)
+        cursor = found["cursor"].text() if "cursor" in found else None
+        if "since" in takes and cursor is None:
+            message = "the parameter `since` needs a cursor: the column whose greatest value it gets"
+            self._problem(message, 'Write for example cursor="updated_at" in the decorator.', function)
+        feed = Function(function.name, cursor, frozenset(takes))
+        body = body_of(found, feed, code, self.problems, settings)
+        self.problems.raise_any()
+        return model_of(name, self.file, body, settings, found, function.lineno)
+
     def _problem(self, message: str, remedy: str, node: ast.expr | ast.stmt | ast.arg) -> None:
         self.problems.add(ConfigError(message, remedy=remedy, file=self.file, line=node.lineno))
 
@@ -202,11 +240,11 @@ class _Reader:
             raise ConfigError(
                 f"`{written}` cannot be a model's name", remedy=NAME_RULE, file=self.file, line=call.lineno
             )
-        folder = self.path.parts[1:-1]
-        if folder[:1] != (schema,):
+        top, *folder = self.path.parts[:-1]
+        if folder[:1] != [schema] and not (top == _SOURCES and not folder):
             raise ConfigError(
                 f"{written} stands in the folder of another schema",
-                remedy=f"Move it to models/{schema}/.",
+                remedy=f"Move it to {top}/{schema}/.",
                 file=self.file,
                 line=call.lineno,
             )

@@ -29,7 +29,7 @@ def read_seed(path: Path, content: bytes, sidecar: tuple[Path, str] | None, cust
         name = _name(path)
     if sidecar is not None:
         with problems.gather():
-            settings = read_settings(entries.parse(sidecar[1], sidecar[0]), SEED_KEYS, customs, problems)
+            settings = read_settings(entries.parse(sidecar[1], sidecar[0]), SEED_KEYS, customs, problems, Kind.SEED)
     with problems.gather():
         columns = _columns(file, content, settings.delimiter)
         for column in settings.types:

@@ -12,11 +12,12 @@ from mere.audits.audit import Audit, Custom, parse
 from mere.audits.rules import TIME
 from mere.entries import Entry, nearest
 from mere.errors import ConfigError, InvalidName
-from mere.names import QUARANTINE, TableName
+from mere.names import LOADS, QUARANTINE, TableName
 from mere.project.declared import read_context, read_declared
 from mere.project.model import Kind, OnChange, Time
 from mere.project.problems import Problems
 from mere.project.rules import SWITCHABLE
+from mere.sources import declaration
 from mere.windows import Grain, instant
 
 _TIME = ("time_column", "grain", "start", "unfinished", "batch", "context")
@@ -24,13 +25,15 @@ _EVERY = ("description", "columns", "contract", "tags", "key", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
 MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "inputs", "now")
 SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
+SOURCE_KEYS = (*_EVERY, *_TABLE, *(key for key in declaration.KEYS if key not in _EVERY))
+FUNCTION_KEYS = (*_EVERY, *_TABLE, *(key for key in declaration.OF_ALL if key not in _EVERY), "cursor")
 INPUT_KEYS = ("time", "key", "on_change", "new_rows")
 
 # Every engine and every shell takes such a name without quotes.
 _PART = re.compile(r"[a-z][a-z0-9_]*")
 NAME_RULE = (
     "The parts of a name start with a letter and have only a-z, 0-9 and _: gold.daily_revenue."
-    f" Names that end in {QUARANTINE} are kept for the bad rows of other tables."
+    f" Names that end in {QUARANTINE} or {LOADS} are kept for what belongs to other tables."
 )
 
 _COLUMN = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -64,11 +67,17 @@ class Settings:
 
 
 def valid_name(schema: str, name: str) -> bool:
-    return bool(_PART.fullmatch(schema) and _PART.fullmatch(name)) and not name.endswith(QUARANTINE)
+    return bool(_PART.fullmatch(schema) and _PART.fullmatch(name)) and not name.endswith((QUARANTINE, LOADS))
 
 
-def read_settings(entry: Entry, valid: Sequence[str], customs: Mapping[str, Custom], problems: Problems) -> Settings:
-    """Every key is looked at, whatever is wrong with the others."""
+def read_settings(
+    entry: Entry,
+    valid: Sequence[str],
+    customs: Mapping[str, Custom],
+    problems: Problems,
+    kind: Kind = Kind.FULL,
+) -> Settings:
+    """Every key is looked at, whatever is wrong with the others. `kind`: where none is declared."""
     found: dict[str, Entry] = {}
     with problems.gather():
         for key, value in entry.entries().items():
@@ -76,18 +85,20 @@ def read_settings(entry: Entry, valid: Sequence[str], customs: Mapping[str, Cust
                 found[key] = value
             else:
                 problems.add(value.error(f"unknown key `{key}`", nearest(key, valid, "keys")))
-    kind = Kind.SEED if "types" in valid else Kind.FULL
     with problems.gather():
         if "kind" in found:
-            kind = Kind(found["kind"].choice(*(each for each in Kind if each is not Kind.SEED)))
-    _refuse_without_effect(kind, found, problems)
+            kind = Kind(found["kind"].choice(*(each for each in Kind if each not in (Kind.SEED, Kind.SOURCE))))
+    if kind is not Kind.SOURCE:  # which has other settings of the same names
+        _refuse_without_effect(kind, found, problems)
     _check_key(kind, entry, found, problems)
     fields: dict[str, Any] = {"time": _time(entry, found, problems)} if kind is Kind.INCREMENTAL else {}
     for key, reader in _READERS.items():
         if key in found:
             with problems.gather():
                 fields[key] = reader(found[key])
-    fields |= read_declared(found, kind, problems)
+    # What a source says of its columns is more than that: see `sourcefile`.
+    columns = {key: value for key, value in found.items() if kind is not Kind.SOURCE or key != "columns"}
+    fields |= read_declared(columns, kind, problems)
     fields["audits"] = _audits(found.get("audits"), customs, problems)
     _refuse_quarantine(kind, fields["audits"], problems)
     settings: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from mere.names import TableName, near
 from mere.project.cases import Rows
 from mere.project.graph import Graph
 from mere.project.model import Csv, Model, Sql
+from mere.sources.source import Source
 from mere.testing.cells import inferred, value_of
 from mere.testing.types import of_iceberg, of_spark
 
@@ -24,8 +25,9 @@ Analyse = Callable[[Model, Mapping[TableName, Columns]], Columns]
 
 
 class Schemas:
-    """The columns of tables: as the contract of their model says, as they are on a ref, as a seed's file has them, or
-    as Spark understands the model's query, if its inputs are known. Nothing is known of the rest."""
+    """The columns of tables: as the contract of their model says, as they are on a ref, as a seed's file has them, as
+    a source declares them, or as Spark understands the model's query, if its inputs are known. Nothing is known of the
+    rest."""
 
     def __init__(self, graph: Graph, folder: Path, tables: TableSet | None, analyse: Analyse) -> None:
         self._graph = graph
@@ -51,6 +53,8 @@ class Schemas:
             return columns
         if model and isinstance(model.body, Csv):
             return _of_seed(model.body, self._folder)
+        if model and isinstance(model.body, Source):
+            return _of_source(model.body)
         if model and isinstance(model.body, Sql):
             inputs = {each.table: self.of(each.table) for each in model.inputs}
             if all(inputs.values()):
@@ -77,6 +81,11 @@ def _of_seed(body: Csv, folder: Path) -> Columns:
 
     found = rows_of(body, folder).schema
     return {each.name: of_spark(body.types[each.name]) if each.name in body.types else each.type for each in found}
+
+
+def _of_source(body: Source) -> Columns:
+    """As far as they are declared: what else there is, the data tells."""
+    return {name: of_spark(each.type) for name, each in body.columns.items() if each.type}
 
 
 def columns_of(table: TableName, written: Sequence[Rows], schemas: Schemas, place: str) -> Columns:

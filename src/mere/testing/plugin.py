@@ -30,7 +30,7 @@ def mere_project(pytestconfig: pytest.Config) -> Iterator[Project]:
         pytest.fail(f"There is no mere.yaml in {pytestconfig.rootpath} or in a folder above.", pytrace=False)
     found = config.load(file)
     with Lake.open(found.lake, catalog=found.catalog, s3=found.s3) as lake:
-        yield Project(lake, load(file.parent), file.parent, found.spark)
+        yield Project(lake, load(file.parent).placed(found.sources), file.parent, found.spark)
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ class Bindings:
         self.at = at
         self._connection = connection
         self._storage = storage
-        self._refs = {ref: _Ref(tables) for ref, tables in sets.items()}
+        self._refs = {ref: Directory(tables) for ref, tables in sets.items()}
         self._bound: dict[tuple[str, str, str], TableName] = {}
         self._path: list[TableName] = []  # the view being bound, and the views that led to it
         self._loaded = False
@@ -56,11 +56,7 @@ class Bindings:
         return {folder: name for ref, table in bound for folder, name in self._folders(ref, table).items()}
 
     def _folders(self, ref: str, table: TableName) -> dict[str, str]:
-        metadata = self.tables(ref).metadata(table)
-        folders = [canonical(metadata.raw["location"])]
-        if origin := metadata.properties.get(ORIGIN):  # what it had when it was adopted is still there
-            folders.append(dirname(dirname(canonical(origin))))
-        return dict.fromkeys(folders, str(table))
+        return dict.fromkeys(folders(self.tables(ref).metadata(table)), str(table))
 
     def bind_names(self, statement: Statement) -> list[tuple[int, int, str]]:
         """Bind every table that the statement may mean; give back what has to be written otherwise for DuckDB."""
@@ -113,14 +109,16 @@ class Bindings:
 
     def _table(self, tables: TableSet, table: TableName) -> str:
         self.load_extensions()
-        metadata = _metadata(tables, table)
+        metadata = readable_metadata(tables, table)
         return f"FROM {scans.scan(self._connection, str(table), metadata, self._storage)}"
 
     def _view(self, ref: str, view: TableName) -> str:
         self._path.append(view)
         try:
-            metadata = _metadata(self.tables(ref), view)
-            translation = views.translate(str(view), metadata, database(ref), self._refs[ref].find)
+            metadata = readable_metadata(self.tables(ref), view)
+            translation = views.translate(
+                str(view), metadata, lambda table: (database(ref), table.namespace, table.name), self._refs[ref].find
+            )
             for table in translation.tables:
                 self.bind(ref, table)
         finally:
@@ -138,7 +136,7 @@ class Bindings:
             key = (self.at, table.namespace.lower(), table.name.lower())
             if key in self._bound:
                 continue
-            metadata = _metadata(tables, table)
+            metadata = readable_metadata(tables, table)
             schema = metadata.raw["schemas"][-1] if tables.is_view(table) else current_schema(metadata)
             found = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
             kind = "VIEW" if tables.is_view(table) else "TABLE"
@@ -160,7 +158,7 @@ class Bindings:
             self._loaded = True
 
 
-class _Ref:
+class Directory:
     """The tables of one ref, found as SQL finds them: exactly, or else without regard to case."""
 
     def __init__(self, tables: TableSet) -> None:
@@ -183,7 +181,7 @@ class _Ref:
         return found[0] if found else None
 
 
-def _metadata(tables: TableSet, table: TableName) -> Metadata:
+def readable_metadata(tables: TableSet, table: TableName) -> Metadata:
     """The metadata of a table or view, with the table's name in whatever goes wrong."""
     try:
         metadata = tables.metadata(table)
@@ -196,6 +194,14 @@ def _metadata(tables: TableSet, table: TableName) -> Metadata:
     if not isinstance(raw, dict) or not needed <= raw.keys():
         raise scans.damaged(str(table), f"{metadata.location} is not Iceberg metadata.")
     return metadata
+
+
+def folders(metadata: Metadata) -> list[str]:
+    """Where a table's files are."""
+    found = [canonical(metadata.raw["location"])]
+    if origin := metadata.properties.get(ORIGIN):  # what it had when it was adopted is still there
+        found.append(dirname(dirname(canonical(origin))))
+    return found
 
 
 def database(ref: str) -> str:

@@ -7,15 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mere.config import is_s3
 from mere.errors import MereError, MetadataMissing, QueryError, StorageDenied, StorageUnreachable
 from mere.lake.query import scans, views
 from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK, split
-
-if TYPE_CHECKING:
-    import duckdb
 
 _NO_SCHEMA = re.compile(r'Table with name "(.+)" does not exist because schema "')
 _NO_CATALOG = re.compile(r'Catalog "(.+)" does not exist')
@@ -36,7 +32,7 @@ class Details:
     missing_catalog: str | None
 
 
-def details(error: duckdb.Error) -> Details:
+def details(error: Exception) -> Details:
     text = str(error)
     try:
         found: Mapping[str, str] = json.loads(text[text.index("{") :])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import LakeUnreadable, MetadataMissing, QueryError
 from mere.lake import avro, files
-from mere.lake.metadata import Json, Metadata
+from mere.lake.metadata import Json, Metadata, Snapshot
 from mere.lake.query.columns import literal, quoted
 from mere.lake.s3 import of_arrow, pyiceberg_properties
 from mere.lake.storage import Storage, canonical
@@ -30,23 +30,43 @@ _LOST_PARTITION = "files by a dropped column"
 _PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN", _LOST_PARTITION})
 
 
-def scan(connection: DuckDBPyConnection, table: str, metadata: Metadata, storage: Storage) -> str:
-    """A FROM item with the rows of the table's current snapshot."""
-    return item(connection, table, metadata.location, file_kinds(table, metadata, storage), storage)
+def scan(
+    connection: DuckDBPyConnection, table: str, metadata: Metadata, storage: Storage, copy_to: str | None = None
+) -> str:
+    """A FROM item with the rows of the table's current snapshot. A copy, if one is needed, is a temporary table."""
+    return item(connection, table, metadata.location, file_kinds(table, metadata, storage), storage, copy_to)
 
 
-def item(connection: DuckDBPyConnection, table: str, location: str, kinds: set[str], storage: Storage) -> str:
+def item(
+    connection: DuckDBPyConnection,
+    table: str,
+    location: str,
+    kinds: set[str],
+    storage: Storage,
+    copy_to: str | None = None,
+) -> str:
     """The same, where it is known already which kinds of files there are."""
     if kinds <= _DUCKDB_READS:
         return f"iceberg_scan({literal(canonical(location))})"
     if kinds <= _PYICEBERG_READS:
-        return _copy(connection, table, location, storage)
+        if copy_to is not None:
+            _copy(connection, table, location, storage, f"TABLE {copy_to}")
+            return copy_to
+        name = quoted(f"@pyiceberg {location}")
+        _copy(connection, table, location, storage, f"TEMP TABLE {name}")
+        return f"temp.main.{name}"
     raise unreadable(table, f"neither DuckDB nor PyIceberg reads its mix of {', '.join(sorted(kinds))} files")
 
 
-def file_kinds(table: str, metadata: Metadata, storage: Storage) -> set[str]:
-    """What the current snapshot's data and delete files are, by its manifests: all of them are read for it."""
-    snapshot = metadata.current
+def is_for_duckdb(table: str, metadata: Metadata, snapshot: Snapshot, storage: Storage) -> bool:
+    """Whether DuckDB reads a snapshot of the table, and rightly."""
+    return file_kinds(table, metadata, storage, snapshot) <= _DUCKDB_READS
+
+
+def file_kinds(table: str, metadata: Metadata, storage: Storage, snapshot: Snapshot | None = None) -> set[str]:
+    """What a snapshot's data and delete files are, by its manifests: all of them are read for it. Without one, those of
+    the current one."""
+    snapshot = snapshot or metadata.current
     if snapshot is None or snapshot.manifest_list is None:
         return set()
     kinds: set[str] = set()
@@ -115,7 +135,7 @@ def unreadable(table: str, why: str) -> QueryError:
     return QueryError(f"mere sql cannot read {table}: {why}.", remedy="Read it with Spark.")
 
 
-def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: Storage) -> str:
+def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: Storage, what: str) -> None:
     """The table's rows as a table in DuckDB, which spills to disk what does not fit into memory.
 
     A view of PyIceberg's stream would do without the copy, but then DuckDB's threads call back into Python whenever
@@ -124,16 +144,14 @@ def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: St
     import duckdb
     from pyiceberg.table import StaticTable  # 1.2 s
 
-    name = quoted(f"@pyiceberg {location}")
     try:
         properties = pyiceberg_properties(storage.s3) if storage.s3 else {}
         reader = StaticTable.from_metadata(location, properties).scan().to_arrow_batch_reader()
         connection.register("@stream", reader)
-        connection.execute(f'CREATE TEMP TABLE {name} AS FROM "@stream"')
+        connection.execute(f'CREATE {what} AS FROM "@stream"')
     except (ValueError, OSError, duckdb.Error) as error:
         raise _of_pyiceberg(table, error) from error
     connection.unregister("@stream")
-    return f"temp.main.{name}"
 
 
 def _of_pyiceberg(table: str, error: Exception) -> Exception:

@@ -24,6 +24,8 @@ _DIALECTS = (_OURS, "spark")  # by preference; after them whatever sqlglot can r
 
 # A name's parts as written, to the table that they mean, or None.
 Lookup = Callable[[Sequence[str]], TableName | None]
+# A table's name in DuckDB: database, schema, name.
+Place = Callable[[TableName], tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Translation:
     tables: tuple[TableName, ...]
 
 
-def translate(name: str, view: Metadata, database: str, lookup: Lookup) -> Translation:
-    """The view's query for DuckDB, its tables named in full, in this database."""
+def translate(name: str, view: Metadata, place: Place, lookup: Lookup) -> Translation:
+    """The view's query for DuckDB, its tables named in full, as `place` says."""
     import sqlglot
 
     from mere.lake.query import spark
@@ -43,7 +45,7 @@ def translate(name: str, view: Metadata, database: str, lookup: Lookup) -> Trans
     dialect = representation["dialect"].lower()
     try:
         query = sqlglot.parse_one(representation["sql"], dialect=spark.SparkView if dialect == "spark" else dialect)
-        tables = _qualified(name, query, version, database, lookup)
+        tables = _qualified(name, query, version, place, lookup)
         if dialect == "spark":
             spark.mend(query)
         sql = query.sql(dialect=_OURS, unsupported_level=sqlglot.ErrorLevel.RAISE)
@@ -66,7 +68,7 @@ def _representation(name: str, version: Json) -> Json:
     return next((found[dialect] for dialect in _DIALECTS if dialect in found), next(iter(found.values())))
 
 
-def _qualified(view: str, query: exp.Expr, version: Json, database: str, lookup: Lookup) -> tuple[TableName, ...]:
+def _qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: Lookup) -> tuple[TableName, ...]:
     """Write every table's name in full, and give them back."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
@@ -84,9 +86,8 @@ def _qualified(view: str, query: exp.Expr, version: Json, database: str, lookup:
         found[resolved] = None
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
         table.set("alias", alias)
-        table.set("this", exp.to_identifier(resolved.name, quoted=True))
-        table.set("db", exp.to_identifier(resolved.namespace, quoted=True))
-        table.set("catalog", exp.to_identifier(database, quoted=True))
+        for part, text in zip(("catalog", "db", "this"), place(resolved), strict=True):
+            table.set(part, exp.to_identifier(text, quoted=True))
     # Columns follow the alias; in `t.st.a`, which looks the same, `t` is a table and `st` its column.
     for column in query.find_all(exp.Column):
         if column.args.get("db") and (column.text("db").lower(), column.table.lower()) in written:

@@ -12,6 +12,7 @@ from mere.lake.lake import Lake
 from mere.lake.show import schema_of
 from mere.lake.tableset import TableSet
 from mere.names import TableName
+from mere.pipeline.loading import plan as loading
 from mere.pipeline.state import PROPERTY
 from mere.pipeline.steps import Action, Facts, Step, Wish, load_of
 from mere.project.graph import Graph
@@ -102,6 +103,8 @@ def with_retry(step: Step, facts: Facts, wish: Wish) -> Step:
             tried = replace(step, action=Action.WINDOWS, spans=spans, load=load_of(model, facts, spans))
             if step.action is Action.SKIP:  # what came for the window in which we live is not dealt with
                 tried = replace(tried, catches_up=False)
+        case Kind.SOURCE:
+            return loading.again(model, step, facts, _WHY)
         case Kind.APPEND:
             tried = replace(step, action=Action.ROWS)
         case Kind.MERGE if any(each.key for each in model.inputs) and not any(each.changes for each in model.inputs):

@@ -6,7 +6,7 @@ other rows, and one of them might be in both tables, or in none. The two tables 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -17,15 +17,14 @@ from mere.audits.quarantine import AT, FROM, RULES, RUN, TO, Counts, RowRule, br
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import RunFailed
 from mere.lake import faults
-from mere.lake.guards import SAMPLE
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
-from mere.names import TableName
+from mere.pipeline.companions import Signatures, signature
 from mere.pipeline.materialize import Workshop, literal, query, within, writer
-from mere.pipeline.state import PROPERTY, State
+from mere.pipeline.quarantine.lookups import looked_up
+from mere.pipeline.state import PROPERTY
 from mere.pipeline.steps import Action, Step
 from mere.pipeline.tables import expr, field_of, name_of, prepare, quoted
-from mere.pipeline.unfinished import form_of
 from mere.project.model import Model
 from mere.windows import Span, Spans
 
@@ -158,10 +157,7 @@ class Sieve:
             inside = within(frame.schema, time, span)
             inside = inside if self.model.time.context else f"{quoted(time)} IS NULL OR {inside}"
             broken = f"IF({inside}, {broken}, CAST(array() AS array<string>))"
-        for lookup in (rule.lookup for rule in rules if rule.lookup):
-            there = self.shop.spark.table(name_of(lookup.table)).selectExpr(*lookup.keys).distinct()
-            keys = there.selectExpr("*", f"true AS {quoted(lookup.found)}")
-            frame = frame.join(keys, expr(lookup.condition), "left")
+        frame = looked_up(frame, rules, self.shop.spark)
         try:
             sifted = frame.selectExpr(*columns, f"{broken} AS {RULES}")
             _ = sifted.schema  # over Connect, this is when a mistake is found
@@ -266,16 +262,9 @@ class Sieve:
     def _writer(self, rows: DataFrame) -> DataFrameWriterV2:
         return rows.writeTo(name_of(self.model.name.quarantine)).option("fanout-enabled", "true")
 
-    def signature(self, sample: bool) -> dict[str | TableName, Mapping[str, str | None]]:
-        """What is to be written into the quarantine, together with the model's own state, if it has changed."""
-        tables, name = self.lake.at(self.branch), self.model.name.quarantine
-        if not self._begun or name not in tables:
+    def signature(self, sample: bool) -> Signatures:
+        """What is to be written into the quarantine, together with the model's own state."""
+        if not self._begun:
             return {}
-        metadata = tables.metadata(name)
-        of = f"quarantine of {self.model}"
-        state = State("", of, {}, metadata.current_id, self.run, sample=sample, form=form_of(metadata))
-        old = State.from_json(metadata.properties.get(PROPERTY, ""))
-        if old and replace(old, run=self.run) == state:
-            return {}
-        partial = {SAMPLE: str(sample).lower()} if sample or SAMPLE in metadata.properties else {}
-        return {name: {PROPERTY: state.to_json(), **partial}}
+        name, what = self.model.name.quarantine, f"quarantine of {self.model}"
+        return signature(self.lake, self.branch, name, what, self.run, sample)

@@ -1,0 +1,10 @@
+-- kind: scd2
+-- description: Who a customer was, and in which segment, from when to when.
+-- key: customer_id
+-- audits:
+--   - not_null: [customer_id, segment, valid_from]
+--   - unique: [customer_id, valid_from]
+--   - assert: valid_from < valid_to
+--   - no_overlap: customer_id
+SELECT customer_id, first_name, last_name, segment
+FROM marts.customers

@@ -1,0 +1,52 @@
+"""Minute bars, once each, in types to calculate with."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from mere import model, table
+
+EXCHANGE = "America/New_York"
+OPENS, CLOSES = "09:30", "16:00"
+
+
+@model(
+    "silver.minute_bars",
+    kind="incremental",
+    time_column="day",
+    grain="day",
+    key=["day", "ticker", "began_at"],
+    sort_by=["ticker", "began_at"],
+    description="A bar for each minute in which a stock was traded.",
+    contract={
+        "day": {"type": "date", "nullable": False, "description": "the trading day, in New York"},
+        "ticker": {"type": "string", "nullable": False},
+        "began_at": {"type": "timestamp", "nullable": False, "description": "the start of the minute, in UTC"},
+        "session": {"type": "string", "description": "pre until 9:30, regular until 16:00, post after it, in New York"},
+        "open": "decimal(12, 4)",
+        "high": "decimal(12, 4)",
+        "low": "decimal(12, 4)",
+        "close": "decimal(12, 4)",
+        "volume": "bigint",
+        "transactions": "bigint",
+        "vwap": {"type": "decimal(12, 4)", "description": "price by volume; NULL before the files had it"},
+    },
+    audits=[
+        {"unique": ["day", "ticker", "began_at"]},
+        {"accepted_values": {"column": "session", "values": ["pre", "regular", "post"]}},
+        {"assert": "low <= least(open, close) AND high >= greatest(open, close)"},
+        {"assert": "volume > 0 AND low > 0"},
+    ],
+)
+def minute_bars(raw: DataFrame = table("bronze.minute_bars", time="date")) -> DataFrame:
+    # Not in the files of the first weeks, and so not in the table either until one has it.
+    vwap = F.col("vwap") if "vwap" in raw.columns else F.lit(None)
+    began_at = F.timestamp_micros(F.expr("window_start div 1000"))
+    time = F.date_format(F.from_utc_timestamp(began_at, EXCHANGE), "HH:mm")
+    return raw.select(
+        F.col("date").alias("day"),
+        "ticker",
+        began_at.alias("began_at"),
+        F.when(time < OPENS, "pre").when(time < CLOSES, "regular").otherwise("post").alias("session"),
+        *("open", "high", "low", "close", "volume", "transactions"),
+        vwap.cast("decimal(12, 4)").alias("vwap"),
+    ).distinct()

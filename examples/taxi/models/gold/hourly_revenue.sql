@@ -1,0 +1,18 @@
+-- kind: incremental
+-- description: What was earned in an hour.
+-- time_column: hour
+-- grain: month
+-- key: hour
+-- audits:
+--   - unique: hour
+--   - not_null: revenue
+--   - assert: tips <= revenue
+SELECT
+  date_trunc('HOUR', picked_up_at) AS hour,
+  count(*) AS trips,
+  sum(total) AS revenue,
+  sum(tip) AS tips,
+  CAST(avg(speed_mph) AS decimal(8, 1)) AS speed_mph
+FROM silver.trips
+WHERE picked_up_at >= :start AND picked_up_at < :end
+GROUP BY date_trunc('HOUR', picked_up_at)

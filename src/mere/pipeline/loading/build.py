@@ -1,0 +1,292 @@
+"""Portions of a source become rows of its table, on the run's branch: a batch of them is a snapshot.
+
+Good rows go to the table, bad ones to its quarantine, and each portion gets a row in the ledger. All three are signed
+together: a load that is cut off leaves nothing of a portion, or all of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from mere.audits.audit import text_literal
+from mere.audits.quarantine import RULES, Counts, broken_rules, row_rules
+from mere.lake import faults
+from mere.lake.lake import Lake
+from mere.lake.metadata import Metadata
+from mere.pipeline.companions import Signatures, signature
+from mere.pipeline.loading.aside import Aside
+from mere.pipeline.loading.book import Book
+from mere.pipeline.loading.bring import Brought, Known, Place, Way, bring
+from mere.pipeline.loading.lines import with_lines
+from mere.pipeline.loading.records import LINE, RAW, WHY
+from mere.pipeline.materialize import WRITTEN, Workshop, literal, writer
+from mere.pipeline.quarantine.lookups import looked_up
+from mere.pipeline.steps import Step
+from mere.pipeline.tables import expr, name_of, prepare, quoted
+from mere.project.model import Model
+from mere.project.sourcefile import READABLE
+from mere.sources.source import Files, Loaded, OnChange, Portion, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BAD = f"size({RULES}) > 0"
+_GOOD = f"size({RULES}) = 0"
+# Seconds after which what was loaded so far is signed, so that a load that is cut off can go on from there.
+_PAUSE = 30.0
+
+
+@dataclass
+class Loading:
+    """One build of a source. `loaded`: what its ledger says, or nothing if all is loaded afresh."""
+
+    step: Step
+    source: Source  # with the values of its variables
+    lake: Lake
+    branch: str
+    run: str
+    shop: Workshop
+    place: Place
+    loaded: Mapping[str, Loaded]
+    counts: Counts = field(default_factory=Counts)
+    _new: list[Loaded] = field(default_factory=list)  # not yet in the ledger
+    _replaced: set[str] = field(default_factory=set)  # portions of which the ledger says what holds no more
+    _signed: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._afresh = self._ledger_afresh = self.step.afresh  # whether what stands there is still to be replaced
+        self._seen = {each.columns for each in self.loaded.values() if each.columns}
+        self.aside = Aside(self.model, self.source, self.lake, self.branch, self.run, self.shop)
+        self.book = Book(self.model, self.lake, self.branch, self.shop)
+
+    @property
+    def model(self) -> Model:
+        return self.step.model
+
+    @property
+    def wrote(self) -> bool:
+        """Whether anything came: an API may have been asked in vain."""
+        return self.book.touched
+
+    def write(self) -> Iterator[bool]:
+        """After each batch, whether what is there by now is worth to be signed before all is there."""
+        # A run that goes on after it was cut off has loaded some of them already.
+        portions = [each for each in self.step.portions if not self._has(each)]
+        batches = batched(portions, self.source)
+        for number, batch in enumerate(batches, 1):
+            self._load(batch, f"{self.run}-{secrets.token_hex(4)}")
+            faults.point("load.batch")
+            last = number == len(batches)
+            pausing = not last and time.monotonic() - self._signed > _PAUSE
+            if last or pausing:
+                self._record()
+            yield pausing
+
+    def _has(self, portion: Portion) -> bool:
+        known = self.loaded.get(portion.name)
+        return known is not None and (known.run, known.version) == (self.run, portion.version)
+
+    def _load(self, batch: Sequence[Portion], load: str) -> None:
+        table = self._standing()
+        with bring(batch, self.source, self.model, self._known(table), self.place, self.shop) as brought:
+            if brought.nothing:
+                return
+            rules = row_rules(self.model.audits, None)
+            faults.point("load.reading")
+            frame = self._traced(brought.frame)
+            frame = frame.withColumn(RULES, expr(f"IF({_BAD}, array_union(array('{READABLE}'), {RULES}), {RULES})"))
+            if asked := [rule for rule in rules if rule.name != READABLE]:
+                # What could not be read has broken a rule, and no value of which another could tell anything.
+                frame = looked_up(frame, asked, self.shop.spark)
+                frame = frame.withColumn(RULES, expr(f"IF({_BAD}, {RULES}, {broken_rules(asked)})"))
+                frame = frame.drop(*(name for rule in asked for name in rule.helpers))
+            before = table.current_id if table else None
+            bad = self._put_good(batch, brought, frame, table, brought.rows.may_be_bad or bool(asked))
+            faults.point("load.written")
+            self.aside.make(frame)
+            put_aside = self._put_aside(brought, frame, [rule.name for rule in rules]) if bad else {}
+            brought.verify()
+            faults.point("load.put_aside")
+            self._note(batch, load, brought, put_aside, self._rows(batch, brought, frame, before))
+        self._afresh = False
+
+    def _standing(self) -> Metadata | None:
+        tables = self.lake.at(self.branch)
+        return tables.metadata(self.model.name) if self.model.name in tables else None
+
+    def _known(self, table: Metadata | None) -> Known:
+        """The columns of the table as it stands, without those that mere adds, and of what came before."""
+        if table is None or self._afresh:
+            return Known()
+        added = {name.casefold() for name in self.source.trace.names}
+        schema = self.shop.spark.table(name_of(self.model.name)).schema
+        own = [each for each in schema if each.name.casefold() not in added]
+        return Known([(each.name, each.dataType.simpleString()) for each in own], self._seen)
+
+    def _traced(self, frame: DataFrame) -> DataFrame:
+        trace = self.source.trace
+        added = {trace.loaded_at: literal(self.shop.now, "timestamp"), trace.run: text_literal(self.run)}
+        if trace.raw != RAW:
+            added[trace.raw] = quoted(RAW)
+        return frame.selectExpr("*", *(f"{sql} AS {quoted(name)}" for name, sql in added.items() if name))
+
+    def _put_good(
+        self, batch: Sequence[Portion], brought: Brought, frame: DataFrame, table: Metadata | None, dirty: bool
+    ) -> bool:
+        """Whether there are bad rows as well: seen on the way, so that what is read is read once."""
+        from pyspark.sql import Observation
+
+        observed = Observation()
+        if dirty:
+            good = frame.observe(observed, expr(f"count_if({_BAD})").alias("bad")).where(_GOOD)
+        else:
+            good = frame
+        good = good.drop(*(name for name in (RULES, WHY, LINE, RAW) if name != self.source.trace.raw))
+        good = prepare(self.model, good, self.shop.spark, table, whole=self._afresh, breaking=self.step.breaking)
+        self._put(batch, brought, good, table)
+        return dirty and bool(observed.get["bad"])
+
+    def _put(self, batch: Sequence[Portion], brought: Brought, good: DataFrame, table: Metadata | None) -> None:
+        into = writer(self.step, good)
+        if table is None:
+            into.append()
+            self.aside.clear()
+        elif self._afresh or brought.way is Way.ALL:
+            into.overwrite(expr("true"))
+            self.aside.clear()
+            self._replaced.update(each.portion for each in self.loaded.values())
+        elif brought.way is Way.TAIL:
+            if brought.tail:
+                self._delete(brought.tail)
+            into.append()
+        elif brought.way is Way.MERGE:
+            name = name_of(self.model.name)
+            same = expr(" AND ".join(f"s.{quoted(key)} <=> {name}.{quoted(key)}" for key in self.model.key))
+            merge = good.alias("s").mergeInto(name, same)
+            merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+        elif names := self._to_replace(batch):
+            # A compaction may have put its rows into one file with others.
+            compacted = any(each.operation == "replace" for each in table.snapshots)
+            if not compacted and all(map(self._came_alone, names)):
+                into.overwrite(expr(self._of_files(names)))
+            else:
+                self._delete(self._of_files(names))
+                into.append()
+            if bad := [name for name in names if self.loaded[name].bad]:
+                self.aside.remove(bad)
+            self._replaced.update(names)
+        else:
+            into.append()
+
+    def _to_replace(self, batch: Iterable[Portion]) -> list[str]:
+        """The portions whose rows go. What is loaded again as it is never comes beside itself."""
+        feed = self.source.feed
+        adds = isinstance(feed, Files) and feed.on_change is OnChange.APPEND
+        there = [each for each in batch if each.name in self.loaded]
+        return [each.name for each in there if not adds or each.version == self.loaded[each.name].version]
+
+    def _came_alone(self, name: str) -> bool:
+        """Whether the rows of the portion are in files of their own, which can be exchanged as they are."""
+        load = self.loaded[name].load
+        return [each.portion for each in self.loaded.values() if each.load == load] == [name]
+
+    def _of_files(self, names: Iterable[str]) -> str:
+        return f"{quoted(str(self.source.trace.file))} IN ({', '.join(map(text_literal, names))})"
+
+    def _delete(self, condition: str) -> None:
+        self.shop.spark.sql(f"DELETE FROM {name_of(self.model.name)} WHERE {condition}")
+
+    def _put_aside(self, brought: Brought, frame: DataFrame, rules: Sequence[str]) -> dict[str, int]:
+        """How many rows of each portion."""
+        own = {name.casefold() for name in (RULES, WHY, LINE, RAW, *self.source.trace.names)}
+        record = ", ".join(quoted(name) for name in frame.columns if name.casefold() not in own)
+        told = frame.where(_BAD).withColumn(RAW, expr(f"coalesce({quoted(RAW)}, to_json(struct({record})))"))
+        bad = kept = told.persist()
+        try:
+            if brought.way is not Way.APPEND:
+                bad = self.aside.without_known(bad)
+            counted = bad.groupBy(expr(brought.rows.portion).alias("portion"), RULES).count().collect()
+            self.aside.add(with_lines(bad, brought.rows, brought.paths, self.shop.spark))
+        finally:
+            kept.unpersist()
+        by_portion: dict[str, int] = {}
+        by_rule = dict.fromkeys(rules, 0)
+        for portion, broken, count in counted:
+            by_portion[portion] = by_portion.get(portion, 0) + count
+            for rule in broken:
+                by_rule[rule] = by_rule.get(rule, 0) + count
+        total = sum(by_portion.values())
+        self.counts += Counts(total, total, by_rule)
+        return by_portion
+
+    def _note(
+        self, batch: Sequence[Portion], load: str, brought: Brought, bad: Mapping[str, int], rows: Mapping[str, int]
+    ) -> None:
+        """For the ledger, which is written when all is there, or after a while."""
+        self._seen.update(brought.rows.columns.values())
+        self.counts += Counts(sum(rows.values()), 0, {})
+        for each in batch:
+            self._new.append(
+                Loaded(
+                    each.name,
+                    each.location,
+                    each.version,
+                    each.size,
+                    each.modified,
+                    brought.checksums.get(each.name),
+                    rows.get(each.name, 0),
+                    bad.get(each.name, 0),
+                    each.span,
+                    brought.until,
+                    load,
+                    self.shop.now,
+                    self.run,
+                    brought.rows.columns.get(each.name, ""),
+                )
+            )
+
+    def _rows(self, batch: Sequence[Portion], brought: Brought, frame: DataFrame, before: int | None) -> dict[str, int]:
+        """Of each portion, how many rows are in the table now, by what was written and not by what was read."""
+        if brought.way is Way.MERGE:  # which writes others again, that are in the same files
+            return {batch[0].name: frame.where(_GOOD).count()}
+        if len(batch) == 1:
+            table = self._standing()
+            assert table
+            # None: it was replaced, by what is the last.
+            way = table.since(before)
+            written = [each for each in (table.snapshots[-1:] if way is None else way) if WRITTEN in each.summary]
+            return {batch[0].name: sum(each.count("added-records") for each in written)}
+        file = str(self.source.trace.file)
+        there = self.shop.spark.table(name_of(self.model.name)).where(self._of_files(each.name for each in batch))
+        return {row[0]: row[1] for row in there.groupBy(quoted(file)).count().collect()}
+
+    def _record(self) -> None:
+        if self._new:
+            self.book.write(self._new, self._replaced, self._ledger_afresh)
+            self._ledger_afresh = False
+            self._new, self._replaced = [], set()
+        self._signed = time.monotonic()
+        faults.point("load.recorded")
+
+    def signature(self, sample: bool) -> Signatures:
+        """Of the quarantine and the ledger, to be written together with the state of the table."""
+        name, signed = self.model.name, Signatures()
+        if self.aside.touched:
+            of = f"quarantine of {self.model}"
+            signed |= signature(self.lake, self.branch, name.quarantine, of, self.run, sample)
+        if self.book.touched:
+            signed |= signature(self.lake, self.branch, name.loads, f"ledger of {self.model}", self.run, sample)
+        return signed
+
+
+def batched(portions: Sequence[Portion], source: Source) -> list[list[Portion]]:
+    """Files of one window come in one snapshot; without a window, so many as are declared."""
+    feed = source.feed
+    size = feed.batch if isinstance(feed, Files) and source.trace.file and feed.on_change is not OnChange.APPEND else 1
+    groups = (list(group) for _, group in groupby(portions, key=lambda each: each.span))
+    return [group[at : at + size] for group in groups for at in range(0, len(group), size)]

@@ -1,0 +1,176 @@
+"""Which portions of a source are due, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from mere.pipeline.state import State
+from mere.pipeline.steps import Action, Facts, Load, Step, Wish
+from mere.project.model import Kind, Model
+from mere.sources.outside import Offered
+from mere.sources.pattern import Pattern
+from mere.sources.source import Files, Loaded, OnChange, Portion, Source
+from mere.windows import FIRST, Span, Spans, stamp
+
+_SHOWN = 3
+_NO_SPAN = Span(FIRST, FIRST)
+
+
+def has_windows(model: Model) -> bool:
+    """Whether the files of a source lie in windows of time, by their names."""
+    feed = model.body.feed if isinstance(model.body, Source) else None
+    return isinstance(feed, Files) and bool(Pattern.parse(feed.location).grain)
+
+
+def afresh(model: Model, facts: Facts, wish: Wish, *because: str) -> Step:
+    """All that there is, whatever was loaded before; of windows, those that are asked for."""
+    offered = facts.offered(model, afresh=True)
+    if refused := _refused(model, offered):
+        return refused
+    feed = _source(model).feed
+    if not offered.new and isinstance(feed, Files):
+        remedy = f"Put files there, or mend `files` in {model.file}."
+        return Step(model, Action.BLOCKED, (f"no file matches {feed.location}",), remedy=remedy)
+    step = _load(model, _limited(_within(offered.new, wish.only), wish), *because)
+    return replace(step, action=Action.BUILD, afresh=True)
+
+
+def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step | None:
+    """None if there is nothing to load."""
+    body, loaded = _source(model), facts.loaded(model.name)
+    if blocked := _lost_track(model, facts):
+        return blocked
+    pressing = bool(state.towards) or wish.only is not None or model.name in wish.retry
+    if not pressing and (at := _next_time(body, loaded.values())) and facts.now < at:
+        return Step(model, Action.SKIP, (f"asked again from {stamp(at)} on",))
+    offered = facts.offered(model)
+    if refused := _refused(model, offered) or _under_other_names(model, offered):
+        return refused
+    there = (*offered.new, *offered.changed, *offered.same)
+    if wish.only is not None and any(each.span for each in there):
+        chosen = _within(there, wish.only)
+        return _loaded_again(model, chosen, f"{_named(chosen)}: asked for by --from and --to") if chosen else None
+    if offered.changed and isinstance(body.feed, Files) and body.feed.on_change is OnChange.FAIL:
+        why = f"changed after {'it was' if len(offered.changed) == 1 else 'they were'} loaded"
+        remedy = f"Put back what was there, or write `on_change: replace` in {model.file}."
+        return Step(model, Action.BLOCKED, (f"{_named(offered.changed)} {why}",), remedy=remedy)
+    because = [f"{what}: {_named(portions)}" for what, portions in _kinds(model, offered) if portions]
+    if because:
+        return _with_notes(_load(model, _limited([*offered.new, *offered.changed], wish), *because), offered)
+    return Step(model, Action.AUDIT, ("not audited yet",)) if state.towards else None
+
+
+def _next_time(source: Source, loaded: Iterable[Loaded]) -> datetime | None:
+    last = max((each.loaded_at for each in loaded), default=None)
+    return last + source.every if source.every and last else None
+
+
+def _lost_track(model: Model, facts: Facts) -> Step | None:
+    """Blocked, if it cannot be told any more which rows are of what."""
+    again = f"mere run --full-refresh {model}   to load all again that there is now"
+    if not facts.points(model.name.loads):
+        gone = f"{model.name.loads}, where it is written what was loaded, is gone"
+        return Step(model, Action.BLOCKED, (gone,), remedy=again)
+    file, columns = _source(model).trace.file, facts.columns(model.name)
+    if file and columns and not any(each.name.casefold() == file.casefold() for each in columns):
+        lost = f"its rows have no column {file}, by which they are replaced"
+        return Step(model, Action.BLOCKED, (lost,), remedy=f"Write the name that it had under `trace`, or\n{again}")
+    return None
+
+
+def _under_other_names(model: Model, offered: Offered) -> Step | None:
+    """The fixed part of the pattern says how files are called: another one would load them twice."""
+    known = {each.location: each.portion for each in offered.gone}
+    twice = [each for each in offered.new if each.location in known]
+    if not twice:
+        return None
+    why = f"{twice[0].name} was loaded as {known[twice[0].location]}: `files` begins elsewhere now"
+    remedy = f"Let the fixed part of `files` be what it was, or\nmere run --full-refresh {model}   to load all again"
+    return Step(model, Action.BLOCKED, (why,), remedy=remedy)
+
+
+def again(model: Model, step: Step, facts: Facts, why: str) -> Step:
+    """The portions of which rows are in quarantine are loaded again, as far as they are there."""
+    offered = facts.offered(model)
+    bad = {name for name, loaded in facts.loaded(model.name).items() if loaded.bad}
+    there = [each for each in (*offered.new, *offered.changed, *offered.same) if each.name in bad]
+    known = {each.name for each in step.portions}
+    more = [each for each in there if each.name not in known]
+    if not more:
+        return step
+    reasons = () if step.action is Action.SKIP else step.reasons
+    return _loaded_again(model, [*step.portions, *more], *reasons, f"{why}: {_named(more)}")
+
+
+def _loaded_again(model: Model, portions: Sequence[Portion], *because: str) -> Step:
+    if _source(model).trace.file is None:
+        why = "its rows cannot be replaced: `trace` has no column for the file"
+        return Step(model, Action.BLOCKED, (why,), remedy=f"mere run --full-refresh {model}   to load all again")
+    return _load(model, portions, *because)
+
+
+def _within(portions: Sequence[Portion], only: Spans | None) -> list[Portion]:
+    """Those of the windows that are asked for; all, if there are no windows."""
+    if only is None or not any(each.span for each in portions):
+        return list(portions)
+    return [each for each in portions if each.span is not None and only.overlaps(each.span)]
+
+
+def _refused(model: Model, offered: Offered) -> Step | None:
+    if offered.problem is None:
+        return None
+    return Step(model, Action.BLOCKED, (offered.problem,), remedy=offered.remedy)
+
+
+def _kinds(model: Model, offered: Offered) -> list[tuple[str, Sequence[Portion]]]:
+    if not isinstance(_source(model).feed, Files):
+        return [("may have something new", offered.new)]
+    count, changed = len(offered.new), len(offered.changed)
+    return [
+        (f"{count:,} new file{'' if count == 1 else 's'}", offered.new),
+        (f"{changed:,} changed file{'' if changed == 1 else 's'}", offered.changed),
+    ]
+
+
+def _with_notes(step: Step, offered: Offered) -> Step:
+    if not offered.gone:
+        return step
+    names = ", ".join(each.portion for each in offered.gone[:_SHOWN]) + (" …" if len(offered.gone) > _SHOWN else "")
+    count = len(offered.gone)
+    what = "a file that was loaded is" if count == 1 else f"{count:,} files that were loaded are"
+    return replace(step, notes=(*step.notes, f"{what} not there any more, and the rows stay: {names}"))
+
+
+def _load(model: Model, portions: Iterable[Portion], *because: str) -> Step:
+    chosen = tuple(sorted(portions, key=lambda each: (each.span is not None, each.span or _NO_SPAN, each.name)))
+    load = Load(0, sum(each.size for each in chosen))
+    return Step(model, Action.LOAD, because, portions=chosen, load=load)
+
+
+def _limited(portions: Sequence[Portion], wish: Wish) -> Sequence[Portion]:
+    """The newest windows, or files where there are none."""
+    if wish.limit is None:
+        return portions
+    windows = sorted({each.span for each in portions if each.span})[-wish.limit :]
+    return [each for each in portions if each.span in windows] if windows else portions[-wish.limit :]
+
+
+def _named(portions: Sequence[Portion]) -> str:
+    """`a.csv, b.csv, c.csv …`"""
+    names = [_shown(each) for each in portions]
+    return ", ".join(names[:_SHOWN]) + (f" … {names[-1]}" if len(names) > _SHOWN else "")
+
+
+def _shown(portion: Portion) -> str:
+    if portion.until is not None or portion.since is not None:
+        since = f" from {portion.since}" if portion.since is not None else ""
+        return f"{portion.location}{since}"
+    return portion.name
+
+
+def _source(model: Model) -> Source:
+    assert isinstance(model.body, Source)
+    assert model.kind is Kind.SOURCE
+    return model.body

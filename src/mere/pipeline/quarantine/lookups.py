@@ -1,0 +1,21 @@
+"""Rows with what the rules that look into other tables have to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mere.audits.quarantine import RowRule
+from mere.pipeline.tables import expr, name_of, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def looked_up(frame: DataFrame, rules: Iterable[RowRule], spark: SparkSession) -> DataFrame:
+    """Whether the key of each row is there, in columns of their own: see `Lookup`."""
+    for lookup in (rule.lookup for rule in rules if rule.lookup):
+        there = spark.table(name_of(lookup.table)).selectExpr(*lookup.keys).distinct()
+        keys = there.selectExpr("*", f"true AS {quoted(lookup.found)}")
+        frame = frame.join(keys, expr(lookup.condition), "left")
+    return frame

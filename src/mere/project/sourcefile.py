@@ -1,0 +1,152 @@
+"""A source: YAML that says where data is outside of the lake, and how rows are made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from mere import entries
+from mere.audits.audit import Allowed, Audit, Custom, read_allowed
+from mere.audits.rules import Assert
+from mere.entries import Entry
+from mere.errors import ConfigError
+from mere.names import TableName
+from mere.project.inputs import with_lookups
+from mere.project.model import Kind, Model
+from mere.project.problems import Problems
+from mere.project.settings import NAME_RULE, SOURCE_KEYS, Settings, read_settings, valid_name
+from mere.sources import declaration
+from mere.sources.source import RESERVED, Database, Feed, Files, Function, OnChange, Rest, Source
+
+DEFAULT_SCHEMA = "bronze"
+# The rule that a row can be read at all, and fits the declared types.
+READABLE = "readable"
+_MAX_BAD = Allowed(Decimal(1), percent=True)
+
+
+def read_source(path: Path, text: str, customs: Mapping[str, Custom]) -> Model:
+    """The model, or a ProjectError with all that is wrong in the file. `path` is relative to the project."""
+    problems = Problems()
+    name = TableName("", "")
+    with problems.gather():
+        name = _name(path)
+    entry = entries.parse(text, path)
+    found: dict[str, Entry] = {}
+    with problems.gather():
+        found = entry.entries()
+    settings = read_settings(entry, SOURCE_KEYS, customs, problems, Kind.SOURCE)
+    feed: Feed = Function("")
+    with problems.gather():
+        feed = declaration.read_feed(entry, found)
+        _check_location(found, feed)
+    body = body_of(found, feed, "", problems, settings)
+    problems.raise_any()
+    return model_of(name, path.as_posix(), body, settings, found)
+
+
+def body_of(found: Mapping[str, Entry], feed: Feed, code: str, problems: Problems, settings: Settings) -> Source:
+    """`code`: of a function; the rest is what the settings say."""
+    given: dict[str, Any] = {}
+    described: dict[str, str] = {}
+    with problems.gather():
+        given["columns"], described = declaration.read_columns(found.get("columns"))
+    with problems.gather():
+        given["on_new_column"] = declaration.read_on_new_column(found.get("on_new_column"))
+    with problems.gather():
+        given["trace"] = declaration.read_trace(found.get("trace"), raw=isinstance(feed, Rest))
+    with problems.gather():
+        given["every"] = declaration.read_every(found.get("every"))
+    with problems.gather():
+        given["keep_names"] = "names" in found and found["names"].choice("by_rule", "keep") == "keep"
+    with problems.gather():
+        given["path_columns"] = "path_columns" not in found or found["path_columns"].flag()
+    source = Source(feed, "", **given)
+    settings.fields["columns"].update(described)
+    with problems.gather():
+        _check_trace(found, source)
+    return replace(source, code=_code(source, code))
+
+
+def model_of(
+    name: TableName, file: str, body: Source, settings: Settings, found: Mapping[str, Entry], line: int = 1
+) -> Model:
+    max_bad = read_allowed(found["max_bad"]) if "max_bad" in found else _MAX_BAD
+    place = found["max_bad"].line if "max_bad" in found else line
+    readable = Audit(Assert("true"), file, place, given_name=READABLE, quarantine=True, max_bad=max_bad)
+    fields = {**settings.fields, "audits": (readable, *settings.fields.get("audits", ()))}
+    inputs = tuple(with_lookups((), fields["audits"]))
+    return Model(name, Kind.SOURCE, file, replace(body, line=line), inputs, **fields)
+
+
+def _check_location(found: Mapping[str, Entry], feed: Feed) -> None:
+    if not isinstance(feed, Files) or "${" in feed.location:
+        return
+    from mere.sources.pattern import Pattern
+
+    try:
+        pattern = Pattern.parse(feed.location)
+    except ValueError as error:
+        raise found["files"].error(f"`files` cannot be `{feed.location}`: {error}") from error
+    if feed.location.startswith(("http://", "https://")) and pattern.grain and feed.start is None:
+        raise found["files"].error(
+            "nobody can list web addresses: the source needs its first time", "Write for example `start: 2024-01`."
+        )
+
+
+def _check_trace(found: Mapping[str, Entry], source: Source) -> None:
+    names = [name.casefold() for name in source.trace.names]
+    if taken := [name for name in names if name in RESERVED]:
+        raise found["trace"].error(
+            f"`{taken[0]}` cannot be a column: Iceberg keeps the name for itself", "Name it otherwise."
+        )
+    if len(set(names)) < len(names):
+        raise found["trace"].error("two columns of `trace` have one name", "Name one of them otherwise.")
+    for name in source.columns:
+        if name.casefold() in names:
+            raise found["columns"].error(
+                f"`{name}` is a column that mere adds itself, to trace rows", "Rename one of them: `trace: {file: …}`."
+            )
+    replaces = isinstance(source.feed, Files) and source.feed.on_change is OnChange.REPLACE
+    if replaces and source.trace.file is None:
+        raise found["trace"].error(
+            "without a column for the file its rows cannot be replaced when it changes",
+            "Keep `trace.file`, or write `on_change: append` or `on_change: fail`.",
+        )
+
+
+def _code(source: Source, function: str) -> str:
+    """Of what decides how rows are made: not where the data is, nor how often it is asked for."""
+    how: list[Any] = [
+        function,
+        {name: asdict(each) for name, each in source.columns.items()},
+        source.keep_names,
+        source.path_columns,
+        asdict(source.trace),
+    ]
+    match source.feed:
+        case Files() as files:
+            how += [files.format, asdict(files.text)]
+        case Rest() as rest:
+            how += [rest.records, rest.cursor]
+        case Database() as database:
+            how += [database.table, database.query, database.cursor]
+        case Function() as feed:
+            how += [feed.cursor]
+    return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()
+
+
+def _name(path: Path) -> TableName:
+    parts = path.with_suffix("").parts[1:]
+    schema, name = parts if len(parts) == 2 else (DEFAULT_SCHEMA, parts[-1])
+    if len(parts) > 2:
+        raise ConfigError(
+            "a source's folder is its schema", remedy=f"Move it to sources/<schema>/{path.name}.", file=path.as_posix()
+        )
+    if not valid_name(schema, name):
+        raise ConfigError(f"`{schema}.{name}` cannot be a source's name", remedy=NAME_RULE, file=path.as_posix())
+    return TableName(schema, name)
