@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bench.case import Case, Result, Side, Target
 
 COSTS = ("wall", "cpu", "rss")
@@ -298,8 +300,61 @@ WARM = Case(
     by_name=True,
 )
 
+_MONTHS = (
+    "12 Parquet files of together 10 million rows, one a month, are loaded into bronze, then silver and three gold "
+    "tables are built."
+)
+LOAD = Case(
+    name="load",
+    title="A year of files",
+    about=f"{_MONTHS} mere: a source with a ledger, a snapshot a month, every row with its file, audits, "
+    "two commits. By hand: `read.parquet` and `append` for each file, then the same queries. Both in a JVM that has "
+    "done it for three months before; `load` and `build` are taken inside of the process.",
+    ours=script("mere", "months_mere"),
+    peer=script("PySpark by hand", "months_pyspark"),
+    metrics=(*COSTS, "load", "build", *WRITTEN),
+    targets=(Target("load", 1.15),),
+    prepare=script("DuckDB", "months_prepare", jvm=False),
+    blocks=2,
+    by_name=True,
+)
+
+
+def load_peer(name: str, side: Side) -> Case:
+    return replace(
+        LOAD,
+        name=f"load_{name}",
+        title=f"A year of files: {side.label}",
+        about=f"{_MONTHS} {_DUCKDB.replace('the month from a Parquet file', 'the files')} mere is warm as above, and "
+        "its figures hold the three months before.",
+        peer=side,
+        metrics=(*COSTS, *WRITTEN),
+        targets=(),
+    )
+
+
+LOAD_PEERS = (
+    load_peer("duckdb", script("DuckDB", "months_duckdb", jvm=False)),
+    load_peer("dbt_duckdb", peer_script("dbt-duckdb", "dbt-duckdb", "taxi_dbt", "duckdb", "months/*.parquet")),
+)
+
+_IN_FOLDER = ("sh", "-c", 'cd "$1" && exec "$2" plan', "sh")
+LISTING = Case(
+    name="listing",
+    title="One new file among ten thousand",
+    about="`mere plan` of a source that has loaded 10,000 small files and finds one more, as a new process: what it "
+    "lists, reads and compares. The floor is `find` over the folder.",
+    ours=Side("mere plan", (*_IN_FOLDER, "{shared}/listing", "{mere}"), Result.NONE, jvm=False),
+    peer=Side("find", ("find", "{shared}/listing/data", "-size", "+0"), Result.NONE, jvm=False),
+    metrics=COSTS,
+    targets=(Target("wall", 5, absolute=True),),
+    same_result=False,
+    prepare=script("mere", "listing_prepare"),
+)
+
 CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
     *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, HISTORY, MERGE, UNIT_TESTS, WARM),
+    *(LOAD, *LOAD_PEERS, LISTING),
 )

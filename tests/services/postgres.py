@@ -36,7 +36,7 @@ class Postgres:
         if not self._data.exists():
             self._initialise()
         log = (self.folder / "log").open("ab")
-        command = [_binary("postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port)]
+        command = [binary("postgres"), "-D", str(self._data), "-h", "127.0.0.1", "-p", str(self.port)]
         command += ["-k", str(self.folder)]
         command += ["-c", f"fsync={'on' if self.durable else 'off'}", "-c", "max_connections=60"]
         self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, user=_somebody())
@@ -68,7 +68,7 @@ class Postgres:
             for path in (self.folder, secret):
                 shutil.chown(path, "nobody")
         subprocess.run(
-            [_binary("initdb"), "-D", self._data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}"],
+            [binary("initdb"), "-D", self._data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}"],
             check=True, capture_output=True, cwd=self.folder, user=_somebody(),
         )  # fmt: skip
 
@@ -86,7 +86,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _binary(name: str) -> str:
+def binary(name: str) -> str:
     return str(_installation() / "bin" / name)
 
 

@@ -27,6 +27,8 @@ _MODULES = {
     "growth": "growth",
     "diff": "inspect",
     "sql": "reading",
+    "serve": "serve",
+    "user": "user",
     "log": "commits",
     "publish": "commits",
     "revert": "commits",

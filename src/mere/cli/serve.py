@@ -1,0 +1,135 @@
+"""mere serve."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import IO
+
+import click
+
+from mere.cli.output import Age, example, json_option, open_lake, print_json, say
+from mere.cli.user import users_option
+from mere.errors import ConfigError, UsageError
+
+PORT = 5439
+
+
+@click.command(
+    epilog=example(
+        "mere serve --trust",
+        "mere user add ann && mere serve",
+        "mere serve --host 0.0.0.0 --tls-cert server.crt --tls-key server.key",
+    )
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: one that is free.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="The server's certificate, PEM.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key, PEM.")
+@click.option("--trust", is_flag=True, help="Let everybody on this machine in, without a password.")
+@users_option
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Queries at a time.")
+@click.option("--max-connections", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--roles", type=click.Path(path_type=Path), help="Who may read what, and how much: a YAML file.")
+@click.option("--memory", metavar="SIZE", help="Of all queries together, such as 4GB. [four fifths of the machine's]")
+@click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="What queries may put on disk.")
+@click.option("--idle-timeout", type=Age(), metavar="AGE", help="Hang up on clients that say nothing for so long.")
+@click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics over HTTP there.")
+@click.option("--audit", type=click.Path(allow_dash=True), default="-", help="The log of statements. [standard error]")
+@click.option("--audit-values", is_flag=True, help="Log statements with their literals.")
+@json_option
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    trust: bool,
+    users: Path | None,
+    workers: int,
+    max_connections: int,
+    roles: Path | None,
+    memory: str | None,
+    spill: str,
+    idle_timeout: timedelta | None,
+    monitor_port: int | None,
+    audit: str,
+    audit_values: bool,
+    as_json: bool,
+) -> None:
+    """Let any Postgres client read the lake. The name of the database is the ref: main, dev, main@2h.
+
+    It reads only. From other machines it can be reached with --host, which needs TLS and users with passwords.
+    """
+    from mere.cli.user import users_file
+    from mere.serve.gateway import tls
+    from mere.serve.gateway.audit import Log
+    from mere.serve.gateway.backend import LakeBackend
+    from mere.serve.gateway.limits import Resources
+    from mere.serve.gateway.roles import load
+    from mere.serve.gateway.server import Server, Settings, loopback
+    from mere.serve.gateway.startup import Policy
+
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("TLS needs both a certificate and its key.", remedy="Give --tls-cert and --tls-key.")
+    if not loopback(host) and (tls_cert is None or trust):
+        raise UsageError(
+            f"Other machines can reach {host}: there, clients have to use TLS and a password.",
+            remedy="Give --tls-cert and --tls-key, and no --trust. Add users with: mere user add NAME",
+        )
+    known = None if trust else users_file(ctx, users)
+    if known is not None and not known.names():
+        raise UsageError(
+            "There is no user who could log in.",
+            remedy="Add one: mere user add NAME. Or let everybody on this machine in: mere serve --trust",
+        )
+    context, binding = tls.context(tls_cert, tls_key) if tls_cert and tls_key else (None, None)
+    idle = idle_timeout.total_seconds() if idle_timeout else None
+    settings = Settings(host, port, workers, max_connections, idle_seconds=idle or None, monitor_port=monitor_port)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    lake = open_lake(ctx)
+    with ExitStack() as stack:
+        log = Log(_file(stack, audit), values=audit_values)
+        backend = LakeBackend(lake, load(roles) if roles else None, Resources(memory, spill))
+        stack.callback(backend.close)
+        server = Server(backend, Policy(known, context, binding), settings, log)
+
+        def started(port: int, monitor: int | None) -> None:
+            _tell(host, port, monitor, context is not None, trust, as_json)
+
+        try:
+            asyncio.run(server.run(started))
+        except OSError as error:
+            raise ConfigError(
+                f"{host}:{port} cannot be listened on: {error.strerror or error}.",
+                remedy="Choose another port: mere serve --port 0",
+            ) from error
+
+
+def _file(stack: ExitStack, audit: str) -> IO[str]:
+    if audit == "-":
+        return sys.stderr
+    try:
+        return stack.enter_context(Path(audit).open("a", encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The audit log cannot be written to {audit}: {error.strerror}.") from error
+
+
+def _tell(host: str, port: int, monitor: int | None, tls: bool, trust: bool, as_json: bool) -> None:
+    shown = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
+    rest = "?sslmode=require" if tls else ""
+    url = f"postgresql://{'' if trust else 'USER@'}{shown}:{port}/main{rest}"
+    if as_json:
+        print_json({"host": host, "port": port, "monitor_port": monitor, "tls": tls, "url": url})
+    else:
+        say(f"The lake is served at {host}:{port}. The name of the database is the ref:")
+        say(f"  psql {url!r}" if "?" in url else f"  psql {url}")
+        if monitor is not None:
+            say(f"  http://{shown}:{monitor}/health  /metrics")
+        say("Ctrl-C ends it.")
+    sys.stdout.flush()

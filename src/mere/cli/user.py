@@ -1,0 +1,107 @@
+"""mere user add, list, remove."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from mere import config
+from mere.cli.output import Command, example, json_option, print_json, say
+from mere.errors import UsageError
+
+if TYPE_CHECKING:
+    from mere.serve.gateway.users import Users
+
+
+def users_option(command: Command) -> Command:
+    return click.option(
+        "--users",
+        type=click.Path(path_type=Path),
+        envvar="MERE_USERS",
+        metavar="FILE",
+        help="The users and their verifiers. [.mere/users.json beside mere.yaml]",
+    )(command)
+
+
+def users_file(ctx: click.Context, given: Path | None) -> Users:
+    from mere.serve.gateway.users import FILE_NAME, Users
+
+    if given is not None:
+        return Users(given)
+    project = config.find_project(Path.cwd())
+    if project is None or ctx.find_root().obj["lake"]:
+        raise UsageError(
+            "There is no mere.yaml beside which the users are kept.", remedy="Name a file for them: --users FILE"
+        )
+    return Users(project.parent / ".mere" / FILE_NAME)
+
+
+@click.group(epilog=example("mere user add ann", "mere user list", "mere user remove ann"))
+def user() -> None:
+    """Who may log in to mere serve.
+
+    The file has no passwords in it, only what is needed to check them (SCRAM-SHA-256); only its owner can read it. A
+    server that runs sees a change at once.
+    """
+
+
+@user.command(epilog=example("mere user add ann", "mere user add ann --password-file - < secret"))
+@click.argument("name")
+@click.option(
+    "--password-file", type=click.File("r"), metavar="FILE", help="Its first line is the password; - is standard input."
+)
+@users_option
+@json_option
+@click.pass_context
+def add(ctx: click.Context, name: str, password_file: IO[str] | None, users: Path | None, as_json: bool) -> None:
+    """Add a user, or give one another password. The password is asked for, or read from a file."""
+    file = users_file(ctx, users)
+    new = file.add(name, _password(password_file))
+    if as_json:
+        print_json({"user": name, "added": new, "file": str(file.path)})
+    else:
+        say(f"{name} {'was added' if new else 'has a new password'}: {file.path}")
+
+
+def _password(file: IO[str] | None) -> str:
+    if file is not None:
+        return file.readline().rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "There is no terminal to ask for the password on.",
+            remedy="Pipe it in: mere user add NAME --password-file -",
+        )
+    typed: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return typed
+
+
+@user.command("list", epilog=example("mere user list", "mere user list --json"))
+@users_option
+@json_option
+@click.pass_context
+def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
+    """The users' names."""
+    names = users_file(ctx, users).names()
+    if as_json:
+        print_json({"users": names})
+    else:
+        say("\n".join(names) if names else "no users; add one: mere user add NAME")
+
+
+@user.command(epilog=example("mere user remove ann"))
+@click.argument("name")
+@users_option
+@json_option
+@click.pass_context
+def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> None:
+    """Remove a user. Connections that are open stay open."""
+    file = users_file(ctx, users)
+    if not file.remove(name):
+        raise UsageError(f"There is no user {name} in {file.path}.", remedy="See who there is: mere user list")
+    if as_json:
+        print_json({"user": name, "removed": True})
+    else:
+        say(f"{name} was removed")

@@ -1,0 +1,1 @@
+"""Read-only access to the lake for others: the Postgres wire."""

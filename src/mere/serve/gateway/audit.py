@@ -1,0 +1,75 @@
+"""A line for every statement: who read what, at which commit, and how it ended. Literals are left out by default."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO
+
+_LONGEST = 10_000  # characters of a statement
+
+_TOKENS = re.compile(
+    r"""
+    (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
+    |(?P<literal>\b[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
+        |(?:\b[bBxXnN]|\b[uU]&)?'(?:[^']|'')*(?:'|\Z)
+        |\$(?P<quote>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=quote)\$|\Z)
+        |(?<![\w$."])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\b)
+    |(?P<name>"(?:[^"]|"")*(?:"|\Z))
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def masked(statement: str) -> str:
+    """Without comments and the values of literals, in one line."""
+
+    def replace(found: re.Match[str]) -> str:
+        return found[0] if found["name"] is not None else " " if found["comment"] is not None else "?"
+
+    return " ".join(_TOKENS.sub(replace, statement).split())
+
+
+@dataclass(frozen=True)
+class Entry:
+    user: str
+    client: str
+    ref: str
+    commit: str | None
+    statement: str
+    rows: int
+    seconds: float
+    error: str | None = None  # its SQLSTATE and, unless values are left out, its message
+
+
+class Log:
+    """JSON, a line at a time. It is written by the event loop alone; the lock is for a shared file."""
+
+    def __init__(self, file: IO[str] | None, *, values: bool = False) -> None:
+        self._file = file
+        self._values = values
+        self._lock = threading.Lock()
+
+    def write(self, entry: Entry) -> None:
+        if self._file is None:
+            return
+        text = masked(entry.statement)
+        line = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "user": entry.user,
+            "client": entry.client,
+            "ref": entry.ref,
+            "commit": entry.commit,
+            "hash": hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16],
+            "statement": (entry.statement if self._values else text)[:_LONGEST],
+            "rows": entry.rows,
+            "ms": round(entry.seconds * 1000, 3),
+            "error": entry.error,
+        }
+        with self._lock:
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()

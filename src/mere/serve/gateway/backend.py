@@ -1,0 +1,97 @@
+"""The lake behind the wire: one DuckDB for all connections, a commit for each statement."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from mere.errors import InvalidName, LakeError, MereError, RefNotFound
+from mere.lake.refs import RefKind
+from mere.names import RefExpression
+from mere.serve.gateway import errors
+from mere.serve.gateway.catalog.rewrite import MACROS
+from mere.serve.gateway.compiler import Plans
+from mere.serve.gateway.engine import Engine
+from mere.serve.gateway.limits import Resources
+from mere.serve.gateway.port import PgError
+from mere.serve.gateway.roles import Role, Roles
+from mere.serve.gateway.session import LakeSession
+from mere.serve.gateway.settings import SERVER_VERSION
+from mere.serve.gateway.tables import Pin
+
+if TYPE_CHECKING:
+    from mere.lake.lake import Lake
+
+
+class LakeBackend:
+    """Implements `port.Backend`."""
+
+    def __init__(self, lake: Lake, roles: Roles | None = None, resources: Resources | None = None) -> None:
+        self._lake = lake
+        self._roles = roles or Roles()
+        self._resources = resources or Resources()
+        self._lock = threading.Lock()
+        self._pins: dict[str, Pin] = {}  # the last one of each ref
+        self._engine: Engine | None = None
+        self._retired: list[Engine] = []
+        self.plans = Plans()
+        self.started = datetime.now(UTC)
+        self.version = f"PostgreSQL {SERVER_VERSION} (mere)"
+
+    def connect(self, user: str, database: str, settings: dict[str, str]) -> LakeSession:
+        role = self._roles.of(user)
+        if role is None:
+            raise PgError("28000", f'role "{user}" does not exist')
+        try:
+            base = RefExpression.parse(database).base
+            resolved = self._lake.resolve(database)
+        except (RefNotFound, InvalidName) as error:
+            raise PgError("3D000", f'database "{database}" does not exist', hint=error.message) from error
+        except MereError as error:
+            raise errors.of_mere(error) from error
+        # The id of a commit could be one of any branch.
+        if not role.may_connect(base if resolved.base is not None else "*"):
+            raise PgError("28000", f'permission denied for database "{database}"')
+        return LakeSession(self, role, user, database, settings)
+
+    def pin(self, database: str) -> Pin:
+        """The commit at which the ref is now. It stays the same object as long as the ref stays there."""
+        tables = self._lake.at(database)
+        known = self._pins.get(database)
+        if known is not None and known.commit == tables.commit.id:
+            return known
+        found = self._pins[database] = Pin(database, tables.commit.id, tables)
+        return found
+
+    def databases(self, role: Role) -> tuple[str, ...]:
+        """The refs that the role may connect to."""
+        try:
+            refs = self._lake.refs(RefKind.BRANCH, RefKind.TAG)
+        except LakeError:
+            return ()
+        return tuple(ref.name for ref in refs if role.may_connect(ref.name))
+
+    def engine_for(self, folders: Sequence[str]) -> Engine:
+        """One that reads these folders. It is a new one if a table was adopted that lies outside of the lake, or if the
+        last one broke."""
+        with self._lock:
+            engine = self._engine
+            if engine is None or engine.broken or not all(engine.reaches(folder) for folder in folders):
+                known = engine.folders if engine is not None else (self._lake.location,)
+                if engine is not None:
+                    self._retired.append(engine)  # statements may still run there
+                wanted = dict.fromkeys([*known, *(each for each in folders if not _below(each, known))])
+                engine = self._engine = Engine(list(wanted), self._lake.storage, self._resources, MACROS)
+            return engine
+
+    def close(self) -> None:
+        with self._lock:
+            for engine in [*self._retired, *([self._engine] if self._engine else [])]:
+                engine.close()
+            self._engine, self._retired = None, []
+
+
+def _below(folder: str, known: Sequence[str]) -> bool:
+    return any(f"{folder}/".startswith(f"{each.rstrip('/')}/") for each in known)

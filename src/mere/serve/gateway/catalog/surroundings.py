@@ -1,0 +1,165 @@
+"""What the catalogs tell of the server and not of the lake: databases, roles, settings, who is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mere.serve.gateway.catalog import arrow
+from mere.serve.gateway.catalog.names import OWNER_NAME
+from mere.serve.gateway.catalog.oids import OWNER, oid_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UTF8 = 6
+_DEFAULT_TABLESPACE = 1663
+_NO_LIMIT = -1
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Nothing of it belongs to a commit, so nothing of it is kept."""
+
+    database: str = "main"
+    databases: tuple[str, ...] = ()  # the refs that the user may connect to
+    user: str = OWNER_NAME
+    settings: Mapping[str, str] = field(default_factory=dict)
+    process: int = 0
+    started: datetime | None = None
+
+    @property
+    def all_databases(self) -> list[str]:
+        """A connection may be to a ref that no list has: main@2026-11-14, a commit."""
+        return sorted({*self.databases, self.database})
+
+    @property
+    def roles(self) -> list[tuple[int, str]]:
+        return sorted({(OWNER, OWNER_NAME), (role_oid(self.user), self.user)})
+
+
+def database_oid(name: str) -> int:
+    return oid_of("database", name, "")
+
+
+def role_oid(name: str) -> int:
+    return OWNER if name == OWNER_NAME else oid_of("role", name, "")
+
+
+def pg_database(around: Surroundings) -> pa.Table:
+    names = around.all_databases
+    return arrow.table(
+        "pg_catalog.pg_database",
+        oid=[database_oid(name) for name in names],
+        datname=names,
+        datdba=OWNER,
+        encoding=_UTF8,
+        datlocprovider="c",
+        datallowconn=True,
+        datconnlimit=_NO_LIMIT,
+        dattablespace=_DEFAULT_TABLESPACE,
+        datcollate="C.UTF-8",
+        datctype="C.UTF-8",
+    )
+
+
+def pg_authid(around: Surroundings) -> pa.Table:
+    return arrow.table(
+        "pg_catalog.pg_authid",
+        oid=[oid for oid, _ in around.roles],
+        rolname=[name for _, name in around.roles],
+        rolinherit=True,
+        rolcanlogin=True,
+        rolconnlimit=_NO_LIMIT,
+    )
+
+
+def pg_roles(around: Surroundings) -> pa.Table:
+    return arrow.table(
+        "pg_catalog.pg_roles",
+        rolname=[name for _, name in around.roles],
+        rolsuper=False,
+        rolinherit=True,
+        rolcreaterole=False,
+        rolcreatedb=False,
+        rolcanlogin=True,
+        rolreplication=False,
+        rolconnlimit=_NO_LIMIT,
+        rolpassword="********",
+        rolbypassrls=False,
+        oid=[oid for oid, _ in around.roles],
+    )
+
+
+def pg_user(around: Surroundings) -> pa.Table:
+    return arrow.table(
+        "pg_catalog.pg_user",
+        usename=[name for _, name in around.roles],
+        usesysid=[oid for oid, _ in around.roles],
+        usecreatedb=False,
+        usesuper=False,
+        userepl=False,
+        usebypassrls=False,
+        passwd="********",
+    )
+
+
+def pg_settings(around: Surroundings) -> pa.Table:
+    names = sorted(around.settings, key=str.lower)
+    values = [around.settings[name] for name in names]
+    return arrow.table(
+        "pg_catalog.pg_settings",
+        name=names,
+        setting=values,
+        boot_val=values,
+        reset_val=values,
+        category="Gateway",
+        context="user",
+        vartype=["bool" if value in ("on", "off") else "string" for value in values],
+        source="default",
+        pending_restart=False,
+    )
+
+
+def pg_stat_activity(around: Surroundings) -> pa.Table:
+    """One's own connection: what others do is theirs."""
+    return arrow.table(
+        "pg_catalog.pg_stat_activity",
+        datid=[database_oid(around.database)],
+        datname=around.database,
+        pid=around.process,
+        usesysid=role_oid(around.user),
+        usename=around.user,
+        application_name=around.settings.get("application_name", ""),
+        backend_start=around.started,
+        state="active",
+        backend_type="client backend",
+    )
+
+
+def pg_stat_database(around: Surroundings) -> pa.Table:
+    names = around.all_databases
+    return arrow.table(
+        "pg_catalog.pg_stat_database", datid=[database_oid(name) for name in names], datname=names, numbackends=0
+    )
+
+
+Builder = Callable[[Surroundings], "pa.Table"]
+BUILDERS: dict[str, Builder] = {
+    f"pg_catalog.{builder.__name__}": builder
+    for builder in (
+        pg_database,
+        pg_authid,
+        pg_roles,
+        pg_user,
+        pg_settings,
+        pg_stat_activity,
+        pg_stat_database,
+    )
+}
+
+
+def table(relation: str, around: Surroundings) -> pa.Table:
+    return BUILDERS[relation](around)

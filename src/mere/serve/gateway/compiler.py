@@ -1,0 +1,266 @@
+"""A query from the tree of what the client wrote to the SQL that DuckDB gets."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import closing
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+import duckdb
+from sqlglot import exp
+
+from mere.errors import MereError
+from mere.lake.query.bindings import folders
+from mere.lake.query.columns import current_schema
+from mere.names import TableName
+from mere.serve.gateway import dialect, errors, functions, guard, names, parameters, sums, syntax, types
+from mere.serve.gateway.catalog import Catalog
+from mere.serve.gateway.catalog.rewrite import rewrite
+from mere.serve.gateway.engine import CATALOG, Engine
+from mere.serve.gateway.port import PgError
+from mere.serve.gateway.roles import Role
+from mere.serve.gateway.tables import SCHEMA, Pin
+
+_KEPT = 500
+_LONG = 2000  # nodes
+
+
+@dataclass
+class Compiled:
+    """It holds its tables until `release`."""
+
+    engine: Engine
+    written: exp.Expr  # as the client wrote it: names in it have positions
+    query: exp.Expr  # for DuckDB, without types of parameters
+    oids: tuple[int, ...]
+    tables: frozenset[str]  # in DuckDB, `schema.name`
+    folders: dict[str, str]  # of the tables, and their names
+    columns: tuple[str, ...] = ()  # of the tables, for a hint
+    relations: tuple[names.Relation, ...] = ()
+    sql: str = ""
+    sql_without_values: str = ""  # NULL in place of each parameter
+    held: list[str] = field(default_factory=list)
+    confirmed: set[str] = field(default_factory=set)
+
+    def release(self) -> None:
+        self.engine.tables.release(self.held)
+        self.held.clear()
+
+    @cached_property
+    def used(self) -> list[int]:
+        """The numbers of the parameters that the query names: DuckDB takes the values of these, and no others."""
+        return sorted({parameters.number_of(each) for each in parameters.find(self.query)})
+
+    def confirm(self, sql: str) -> None:
+        if sql not in self.confirmed:
+            guard.confirm(self.engine, sql, self.tables)
+            self.confirmed.add(sql)
+
+    def write(self) -> None:
+        tree = self.query.copy()
+        parameters.bind(tree, self.oids, self.used)
+        self.sql = dialect.sql(tree)
+        self.sql_without_values = (
+            dialect.sql(parameters.without_values(self.query, self.oids)) if self.used else self.sql
+        )
+
+
+class Plans:
+    """What was compiled lately: clients send the same statements again and again, and a commit does not change."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, Compiled] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(
+        self,
+        key: tuple[int, Hashable, tuple[int, ...]],
+        written: exp.Expr,
+        again: Callable[[Compiled], Compiled | None],
+        make: Callable[[exp.Expr, Sequence[int]], Compiled],
+    ) -> Compiled:
+        with self._lock:
+            known = self._known.get(key)
+        # The tree is kept with what was made of it, so that no other can have its id.
+        if known is not None and (found := again(known)) is not None:
+            return found
+        made = make(written, key[2])
+        if all(relation.table is not None for relation in made.relations):
+            with self._lock:
+                self._known[key] = made
+                if len(self._known) > _KEPT:
+                    self._known.popitem(last=False)
+        return again_of(made)
+
+
+def again_of(made: Compiled) -> Compiled:
+    """One for the caller, who releases it; what is kept holds nothing."""
+    mine = copy(made)
+    made.held = []
+    return mine
+
+
+def _is_timeless(written: exp.Expr) -> bool:
+    """Whether it says the same for every session that sees the commit with the same rights; a long one is not kept."""
+    if sum(1 for _ in islice(written.walk(), _LONG)) == _LONG:
+        return False
+    if any(guard.function_name(each) in functions.SESSION for each in written.find_all(exp.Anonymous)):
+        return False
+    return written.find(*dialect.OF_SESSION) is None
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What a statement is compiled with: the commit that it sees, and who asks."""
+
+    pin: Pin
+    role: Role
+    context: dialect.Context
+    catalog: Catalog
+    path: tuple[str, ...]
+    engine_for: Callable[[Sequence[str]], Engine]
+    plans: Plans
+
+    def compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
+        try:
+            if not _is_timeless(written):
+                return self._compile(written, declared)
+            about = (self.pin.commit, self.role.key, self.context.user, self.context.database, self.path)
+            return self.plans.get((id(written), about, tuple(declared)), written, self._again, self._compile)
+        except RecursionError:
+            raise syntax.too_complex() from None
+        except MereError as error:
+            raise errors.of_mere(error) from error
+
+    def _compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
+        tree = written.copy()
+        names.fold(tree)
+        names.check_aliases(tree)
+        tree = rewrite(names.name_columns(tree))
+        scope = names.Scope(self.pin, self.role, self.context.database, self.path, self.catalog.__contains__)
+        found = names.resolve(tree, scope)
+        tables = [relation.table for _, relation in found.relations if relation.table is not None]
+        where = self._folders(tables)
+        engine = self.engine_for(list(where))
+        relations = tuple(relation for _, relation in found.relations)
+        compiled = Compiled(engine, written, tree, (), frozenset(), where, self._columns(tables), relations)
+        try:
+            sums.narrow(tree, self._is_small(found))
+            compiled.tables = frozenset(self._bind(engine, found, compiled.held))
+            compiled.oids = parameters.infer(tree, declared, _Probe(self, compiled).types)
+            compiled.query = dialect.mend(tree, self.context)
+            compiled.write()
+        except BaseException:
+            compiled.release()
+            raise
+        return compiled
+
+    def _again(self, known: Compiled) -> Compiled | None:
+        """The same for another run; None if it was compiled for a DuckDB that is not the present one any more."""
+        if self.engine_for(list(known.folders)) is not known.engine:
+            return None
+        again = copy(known)
+        again.held = []
+        for relation in known.relations:
+            assert relation.table is not None
+            again.held.append(known.engine.tables.hold(self.pin, relation.table))
+        return again
+
+    def _folders(self, tables: Sequence[TableName]) -> dict[str, str]:
+        """Where their files are. What a view reads is only known when it is translated: it may be any table."""
+        pinned = self.pin.tables
+        views = any(pinned.is_view(table) for table in tables)
+        wanted = [table for table in (pinned if views else tables) if not pinned.is_view(table)]
+        return {folder: str(table) for table in wanted for folder in folders(pinned.metadata(table))}
+
+    def _is_small(self, found: names.Found) -> sums.IsSmall:
+        known = {id(node): relation.table for node, relation in found.relations}
+
+        def is_small(node: exp.Table, column: str) -> bool:
+            table = known.get(id(node))
+            if table is None or self.pin.tables.is_view(table):
+                return False
+            fields = current_schema(self.pin.tables.metadata(table))["fields"]
+            return any(each["type"] == "int" and each["name"].lower() == column.lower() for each in fields)
+
+        return is_small
+
+    def _columns(self, tables: Sequence[TableName]) -> tuple[str, ...]:
+        found: list[str] = []
+        for table in tables:
+            if not self.pin.tables.is_view(table):
+                fields = current_schema(self.pin.tables.metadata(table))["fields"]
+                found += self.role.columns(table) or [each["name"] for each in fields]
+        return tuple(found)
+
+    def _bind(self, engine: Engine, found: names.Found, held: list[str]) -> list[str]:
+        bound = []
+        for node, relation in found.relations:
+            if relation.table is None:
+                full = f"{relation.schema}.{relation.name}"
+                name = engine.fill(self.catalog.key(full), lambda full=full: self.catalog[full])  # type: ignore[misc]
+                names.point(node, CATALOG, name)
+                bound.append(f"{CATALOG}.{name}")
+                continue
+            name = engine.tables.hold(self.pin, relation.table)
+            held.append(name)
+            bound.append(f"{SCHEMA}.{name}")
+            names.point(node, SCHEMA, name)
+            self._restrict(node, relation.table)
+        return bound
+
+    def _restrict(self, node: exp.Table, table: TableName) -> None:
+        """Only the columns and rows that the role may read."""
+        columns, condition = self.role.columns(table), self.role.row_filter(table)
+        if columns is None and condition is None:
+            return
+        alias = node.args["alias"].copy()
+        inner = node.copy()
+        inner.set("alias", None)
+        inner.set("joins", None)
+        chosen: list[exp.Expr] = [exp.column(exp.to_identifier(each, quoted=True)) for each in columns or ()]
+        chosen = chosen or [exp.Star()]
+        query = exp.Select(expressions=chosen).from_(inner, copy=False)
+        if condition is not None:
+            filter_ = syntax.expression(condition)
+            for each in filter_.walk():
+                guard.check_node(each)
+            names.fold(filter_)
+            # DuckDB evaluates it before all that could fail: no error tells of a hidden row.
+            query = query.where(dialect.mend(filter_, self.context), copy=False)
+        subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
+        node.replace(subquery)
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """Asks DuckDB for the types of expressions of a SELECT, by a SELECT of them and nothing else."""
+
+    compiler: Compiler
+    compiled: Compiled
+
+    def types(self, select: exp.Select, wanted: Sequence[exp.Expr]) -> list[int]:
+        probe = select.copy()
+        for part in ("where", "group", "having", "order", "limit", "offset", "distinct", "windows", "qualify", "fetch"):
+            probe.set(part, None)
+        probe.set("expressions", [exp.alias_(each.copy(), f"p{at}") for at, each in enumerate(wanted)])
+        node: exp.Expr | None = select.parent
+        while node is not None:  # what WITH defines around it
+            if (with_ := node.args.get("with_")) is not None and probe.args.get("with_") is None:
+                probe.set("with_", with_.copy())
+            node = node.parent
+        for parameter in parameters.find(probe):
+            parameter.replace(exp.Null())
+        try:
+            sql = dialect.sql(dialect.mend(probe, self.compiler.context))
+            guard.confirm(self.compiled.engine, sql, self.compiled.tables)
+            with closing(self.compiled.engine.cursor()) as cursor:
+                schema = cursor.execute(f"SELECT * FROM ({sql}) LIMIT 0").to_arrow_table().schema
+        except (PgError, duckdb.Error):
+            return [0] * len(wanted)  # a column of a query around it, perhaps
+        return [types.of_arrow(each.type) for each in schema]

@@ -1,0 +1,59 @@
+"""Rows as DataRow messages: a whole Arrow batch becomes one buffer that is sent as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mere.serve.gateway.port import Field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mere.serve.gateway.binary import Cells
+
+_ROWS = 16_384  # that are encoded at once
+_BYTES = 1 << 20  # and about so many bytes
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch in parts that are small enough for the memory and large enough to be quick."""
+    step = max(1, min(_ROWS, batch.num_rows * _BYTES // max(batch.nbytes, 1)))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def data_rows(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[int], zone: str) -> memoryview:
+    return messages(b"D", batch, row_cells(batch, fields, formats, zone))
+
+
+def row_cells(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[int], zone: str) -> list[Cells]:
+    """The content of each row: the number of its values, and each of them behind its length."""
+    import numpy as np
+
+    from mere.serve.gateway import binary, nested
+
+    found: list[Cells] = [binary.matrix(np.full(batch.num_rows, len(fields), ">i2"))]
+    for column, field, format_ in zip(batch.columns, fields, formats, strict=True):
+        cells = (binary.cells if format_ else nested.texts)(column, field.oid, zone)
+        found += binary.with_lengths(column, cells)
+    return found
+
+
+def messages(letter: bytes, batch: pa.RecordBatch, content: list[Cells]) -> memoryview:
+    """A message of this letter for each row."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from mere.serve.gateway import binary
+
+    lengths = np.full(batch.num_rows, 4, np.int64)
+    for each in content:
+        lengths += each.shape[1] if isinstance(each, np.ndarray) else np.asarray(pc.binary_length(each))
+    head = np.hstack(
+        [np.full((batch.num_rows, 1), ord(letter), np.uint8), binary.matrix(lengths.astype(">i4"))], dtype=np.uint8
+    )
+    rows = binary.joined([head, *content])
+    begin, end = rows.offset, rows.offset + len(rows)
+    offsets = np.frombuffer(rows.buffers()[1], np.int32)
+    return memoryview(rows.buffers()[2] or b"")[offsets[begin] : offsets[end]]

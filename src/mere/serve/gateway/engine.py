@@ -1,0 +1,86 @@
+"""The DuckDB that all connections share: it reads the folders of the lake's tables, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from mere.lake.query.bindings import load_extensions, reach_s3
+from mere.lake.query.columns import literal, quoted
+from mere.lake.query.query import Limits, connect
+from mere.lake.storage import Storage
+from mere.serve.gateway import functions
+from mere.serve.gateway.limits import Resources
+from mere.serve.gateway.tables import SCHEMA, Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+CATALOG = "catalog"  # the schema of what stands in for pg_catalog and information_schema
+_KEPT = 2000
+
+# As Postgres has it: 7 / 2 is 3, and NULL is greater than all.
+_SETTINGS = ("integer_division = true", "default_null_order = 'postgres'", "parquet_metadata_cache = true")
+
+
+class Engine:
+    """Locked once it is set up: no statement can change a setting, reach another folder or load an extension."""
+
+    def __init__(self, folders: Sequence[str], storage: Storage, resources: Resources, macros: Sequence[str]) -> None:
+        self.folders = tuple(folders)
+        self.broken = False  # DuckDB gives up on the whole database after an error of its own
+        self._connection = connect(Limits(resources.memory, resources.threads))
+        self._lock = threading.Lock()
+        self._filled: OrderedDict[str, None] = OrderedDict()
+        self.tables = Tables(self.cursor, storage)
+        self._set_up(storage, resources, macros)
+
+    def _set_up(self, storage: Storage, resources: Resources, macros: Sequence[str]) -> None:
+        connection = self._connection
+        load_extensions(connection)
+        if storage.s3 is not None:
+            reach_s3(connection, storage.s3)
+        for setting in _SETTINGS:
+            connection.execute(f"SET GLOBAL {setting}")
+        if resources.spill:
+            connection.execute(f"SET GLOBAL max_temp_directory_size = {literal(resources.spill)}")
+        for schema in (SCHEMA, CATALOG, functions.SCHEMA):
+            connection.execute(f"CREATE SCHEMA {schema}")
+        for statement in (*functions.MACROS, *macros):
+            connection.execute(statement)
+        allowed = ", ".join(literal(folder.rstrip("/") + "/") for folder in self.folders)
+        connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
+        connection.execute("SET GLOBAL allowed_configs = ['TimeZone']")
+        connection.execute("SET GLOBAL enable_external_access = false")
+        connection.execute("SET GLOBAL lock_configuration = true")
+
+    def reaches(self, folder: str) -> bool:
+        return any(f"{folder.rstrip('/')}/".startswith(f"{known.rstrip('/')}/") for known in self.folders)
+
+    def cursor(self) -> DuckDBPyConnection:
+        """A connection for one statement."""
+        cursor = self._connection.cursor()
+        cursor.execute("SET TimeZone = 'UTC'")
+        return cursor
+
+    def fill(self, name: str, rows: Callable[[], pa.Table]) -> str:
+        """A small table of the schema `catalog`, made at first use; its name says what is in it."""
+        with self._lock:
+            if name not in self._filled:
+                with closing(self.cursor()) as cursor:
+                    cursor.register("@rows", rows())
+                    cursor.execute(f'CREATE OR REPLACE TABLE {CATALOG}.{quoted(name)} AS FROM "@rows"')
+                    cursor.unregister("@rows")
+                    self._filled[name] = None
+                    if len(self._filled) > _KEPT:
+                        oldest, _ = self._filled.popitem(last=False)
+                        cursor.execute(f"DROP TABLE IF EXISTS {CATALOG}.{quoted(oldest)}")
+            self._filled.move_to_end(name)
+        return name
+
+    def close(self) -> None:
+        self._connection.close()

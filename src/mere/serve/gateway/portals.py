@@ -1,0 +1,133 @@
+"""What a connection has prepared, and what it is reading: statements, and portals, which cursors are too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mere.serve.gateway import encode
+from mere.serve.gateway.port import Answer, Field, PgError, Statement
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Encode = Callable[["pa.RecordBatch"], memoryview]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement that was read. `fields` is None where it returns no rows."""
+
+    statement: Statement
+    parameters: tuple[int, ...] = ()
+    fields: tuple[Field, ...] | None = None
+
+
+class Rows:
+    """The rows of an answer, taken a piece at a time."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._pieces: Iterator[pa.RecordBatch] = _pieces(answer)
+        self._rest: pa.RecordBatch | None = None
+        self.taken = 0
+        self.ended = False
+
+    def take(self, limit: int | None) -> pa.RecordBatch | None:
+        """The next rows, at most so many; None after the last."""
+        piece = self._rest if self._rest is not None else next(self._pieces, None)
+        self._rest = None
+        if piece is None:
+            self.close()
+            return None
+        if limit is not None and piece.num_rows > limit:
+            self._rest = piece.slice(limit)
+            piece = piece.slice(0, limit)
+        self.taken += piece.num_rows
+        return piece
+
+    def close(self) -> None:
+        """More than once is once."""
+        if not self.ended:
+            self.ended = True
+            self._rest = None
+            self._answer.close()
+
+
+def _pieces(answer: Answer) -> Iterator[pa.RecordBatch]:
+    for batch in answer.batches():
+        yield from encode.pieces(batch)
+
+
+@dataclass
+class Portal:
+    """A statement with its values, ready to be executed, and its rows as far as they were not taken yet."""
+
+    prepared: Prepared
+    values: Sequence[Any] = ()
+    formats: tuple[int, ...] = ()  # of the columns
+    rows: Rows | None = None
+    started: bool = False
+    hold: bool = False  # it outlives its transaction
+    cursor: bool = False  # made by DECLARE
+    finished: str | None = field(default=None)  # the tag of what was executed to its end
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.prepared.fields or ()
+
+    def start(self, answer: Answer) -> None:
+        """A table may have got another column since the client was told of the columns."""
+        if [each.oid for each in answer.fields] != [each.oid for each in self.fields]:
+            answer.close()
+            raise PgError("0A000", "cached plan must not change result type")
+        self.rows = Rows(answer)
+
+    def close(self) -> None:
+        if self.rows is not None:
+            self.rows.close()
+
+
+class Portals:
+    """By name, as are the statements; the one without a name is replaced by the next."""
+
+    def __init__(self) -> None:
+        self.statements: dict[str, Prepared] = {}
+        self.portals: dict[str, Portal] = {}
+
+    def prepare(self, name: str, prepared: Prepared) -> None:
+        if name and name in self.statements:
+            raise PgError("42P05", f'prepared statement "{name}" already exists')
+        self.statements[name] = prepared
+
+    def statement(self, name: str) -> Prepared:
+        if name not in self.statements:
+            shown = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise PgError("26000", f"{shown} does not exist")
+        return self.statements[name]
+
+    def open(self, name: str, portal: Portal) -> None:
+        if name and name in self.portals:
+            raise PgError("42P03", f'cursor "{name}" already exists')
+        self.close(name)
+        self.portals[name] = portal
+
+    def portal(self, name: str) -> Portal:
+        if name not in self.portals:
+            raise PgError("34000", f'portal "{name}" does not exist')
+        return self.portals[name]
+
+    def cursor(self, name: str) -> Portal:
+        if name not in self.portals:
+            raise PgError("34000", f'cursor "{name}" does not exist')
+        return self.portals[name]
+
+    def close(self, name: str) -> None:
+        if name in self.portals:
+            self.portals.pop(name).close()
+
+    def close_all(self, *, held: bool) -> None:
+        """At the end of a transaction only those that are not held."""
+        for name in [name for name, portal in self.portals.items() if held or not portal.hold]:
+            self.close(name)

@@ -1,0 +1,388 @@
+"""One connection as the SQL part sees it, and the rows of its queries."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from mere.errors import MereError, RefNotFound
+from mere.lake.query.columns import literal
+from mere.serve.gateway import casts, catalog, errors, limits, statements, types
+from mere.serve.gateway import settings as settings_
+from mere.serve.gateway.catalog import Surroundings
+from mere.serve.gateway.compiler import Compiled, Compiler
+from mere.serve.gateway.dialect import Context
+from mere.serve.gateway.limits import Budget
+from mere.serve.gateway.port import Described, Field, PgError, Statement
+from mere.serve.gateway.roles import Role
+from mere.serve.gateway.tables import Pin
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from mere.serve.gateway.backend import LakeBackend
+
+_BATCH = 4096  # rows: few enough for long texts, enough to be quick
+_NUMBERED = re.compile(r"_\d+$")
+
+
+class LakeSession:
+    """Implements `port.Session`."""
+
+    def __init__(self, backend: LakeBackend, role: Role, user: str, database: str, settings: dict[str, str]) -> None:
+        self._backend = backend
+        self._role = role
+        self._user = user
+        self._database = database
+        self._settings = {**settings_.DEFAULTS, "session_authorization": user}
+        self._initial = dict(self._settings)
+        self._local: dict[str, str] = {}
+        self._pin: Pin | None = None
+        self._in_transaction = False
+        self._running: set[Running] = set()
+        self._lock = threading.Lock()
+        for name, value in settings.items():
+            self._set(name, value)
+        self._initial = dict(self._settings)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {**self._settings, **self._local}
+
+    @property
+    def commit(self) -> str | None:
+        return self._pin.commit if self._pin else None
+
+    def read(self, text: str) -> list[Statement]:
+        return statements.read(text)
+
+    def describe(self, statement: Statement, declared: Sequence[int]) -> Described:
+        if (shown := self._shown(statement)) is not None:
+            return Described((), _fields(shown.schema))
+        compiled = self._compiler(lambda *_: None).compile(statement.about["tree"], declared)
+        try:
+            sql = compiled.sql_without_values
+            compiled.confirm(sql)
+            if statement.about.get("explain"):
+                return Described(compiled.oids, _fields(_plan([]).schema))
+            with self._execution(compiled) as running:
+                schema = running.schema(sql)
+            return Described(compiled.oids, _fields(schema))
+        finally:
+            compiled.release()
+
+    def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> LakeAnswer | FixedAnswer:
+        if (shown := self._shown(statement)) is not None:
+            return FixedAnswer(shown)
+        compiled = self._compiler(self.set).compile(statement.about["tree"], oids)
+        try:
+            if compiled.oids and not values:
+                raise PgError("42P02", "there is no parameter $1")
+            if len(compiled.oids) > len(values):
+                raise PgError("08P01", f"there are {len(compiled.oids)} parameters, but {len(values)} values")
+            sql = compiled.sql
+            compiled.confirm(sql)
+            if statement.about.get("explain") and self._role.is_restricted:
+                raise PgError("42501", "permission denied to explain: a plan would show what this role may not see")
+            running = self._start(compiled)
+            if statement.about.get("explain"):
+                return FixedAnswer(_plan(running.explain(sql, values)))
+            return LakeAnswer(running, sql, values, self._role.limits.rows, self._stop)
+        except BaseException:
+            compiled.release()
+            raise
+
+    def _shown(self, statement: Statement) -> pa.Table | None:
+        name = statement.about.get("show")
+        if name is None:
+            return None
+        known = self.settings
+        if name == "all":
+            names = sorted(known, key=str.lower)
+            return pa.table(
+                {"name": names, "setting": [known[each] for each in names], "description": [""] * len(names)}
+            )
+        spelled = settings_.spelled(name)
+        if spelled not in known:
+            raise PgError("42704", f'unrecognized configuration parameter "{name}"')
+        return pa.table({spelled: pa.array([known[spelled]], pa.string())})
+
+    # Pins
+
+    def begin(self) -> None:
+        self._in_transaction = True
+        self._pin = None
+
+    def end(self) -> None:
+        self._in_transaction = False
+        self._local.clear()
+
+    def _current(self) -> Pin:
+        if self._pin is None or not self._in_transaction:
+            self._pin = self._backend.pin(self._database)
+        return self._pin
+
+    # Settings
+
+    def set(self, name: str | None, value: str | None, local: bool) -> None:
+        if name is None:
+            self._settings, self._local = dict(self._initial), {}
+        elif value is None:
+            spelled = settings_.spelled(name)
+            self._local.pop(spelled, None)
+            if spelled in self._initial:
+                self._settings[spelled] = self._initial[spelled]
+            else:
+                self._settings.pop(spelled, None)
+        elif local:
+            spelled = settings_.spelled(name)
+            checked = settings_.checked(spelled, value)
+            if self._in_transaction:
+                self._local[spelled] = checked
+        else:
+            self._set(name, value)
+
+    def _set(self, name: str, value: str) -> None:
+        spelled = settings_.spelled(name)
+        checked = settings_.checked(spelled, value)
+        if spelled == "statement_timeout":
+            _milliseconds(checked)
+        self._settings[spelled] = checked
+        self._local.pop(spelled, None)
+
+    # Running
+
+    def cancel(self) -> None:
+        with self._lock:
+            running = list(self._running)
+        for each in running:
+            each.cancel()
+
+    def close(self) -> None:
+        self.cancel()
+
+    def _compiler(self, set_: Callable[[str, str | None, bool], None]) -> Compiler:
+        try:
+            pin = self._current()
+        except MereError as error:
+            raise _unreachable(error, self._database) from error
+        known = self.settings
+        path = tuple(_schemas(known["search_path"]))
+        existing = {namespace for namespace in pin.tables.namespaces if self._sees(pin, namespace)}
+        around = Surroundings(
+            database=self._database,
+            databases=self._backend.databases(self._role),
+            user=self._user,
+            settings=known,
+            process=0,
+            started=self._backend.started,
+        )
+        context = Context(
+            user=self._user,
+            database=self._database,
+            commit=pin.commit,
+            settings=known,
+            schemas=tuple(schema for schema in path if schema in existing or schema == "public"),
+            version=self._backend.version,
+            set=set_,
+        )
+        tables = catalog.tables(pin, self._role, around)
+        return Compiler(pin, self._role, context, tables, path, self._backend.engine_for, self._backend.plans)
+
+    def _sees(self, pin: Pin, namespace: str) -> bool:
+        return any(table.namespace == namespace and self._role.may_read(table) for table in pin.tables)
+
+    def _start(self, compiled: Compiled) -> Running:
+        running = Running(compiled, self.settings["TimeZone"], self._timeout())
+        with self._lock:
+            self._running.add(running)
+        return running
+
+    def _stop(self, running: Running) -> None:
+        with self._lock:
+            self._running.discard(running)
+
+    @contextmanager
+    def _execution(self, compiled: Compiled) -> Iterator[Running]:
+        running = self._start(compiled)
+        try:
+            yield running
+        finally:
+            self._stop(running)
+            running.close()
+
+    def _timeout(self) -> timedelta | None:
+        """The shorter one of the role's and the session's."""
+        own = _milliseconds(self.settings["statement_timeout"])
+        known = [each for each in (self._role.limits.time, own) if each]
+        return min(known, default=None)
+
+
+class Running:
+    """A statement in DuckDB, on a connection of its own. One thread works on it at a time; any may cancel it."""
+
+    def __init__(self, compiled: Compiled, zone: str, timeout: timedelta | None) -> None:
+        self._compiled = compiled
+        self._cursor: DuckDBPyConnection = compiled.engine.cursor()
+        if zone != "UTC":
+            self._cursor.execute(f"SET TimeZone = {literal(zone)}")
+        self._budget = Budget(timeout, self._cursor.interrupt)
+        self._cancelled = False
+
+    def schema(self, sql: str) -> pa.Schema:
+        with self._working():
+            cursor = self._cursor.execute(f"SELECT * FROM ({sql}) LIMIT 0")
+            found = types.named(cursor.to_arrow_table().schema, cursor.description or ())
+            if not any(_NUMBERED.search(each.name) for each in found):
+                return found
+            # Of two columns with one name, a query around them would give the second another one.
+            described = self._cursor.execute(f"DESCRIBE {sql}").fetchall()
+        return pa.schema([each.with_name(name) for each, (name, *_) in zip(found, described, strict=True)])
+
+    def reader(self, sql: str, values: Sequence[Any]) -> pa.RecordBatchReader:
+        with self._working():
+            self._cursor.execute(sql, self._values(values))
+            return self._cursor.to_arrow_reader(_BATCH)
+
+    def columns(self, reader: pa.RecordBatchReader) -> pa.Schema:
+        return types.named(reader.schema, self._cursor.description or ())
+
+    def next(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+        with self._working():
+            return next(reader, None)
+
+    def explain(self, sql: str, values: Sequence[Any]) -> list[str]:
+        with self._working():
+            rows = self._cursor.execute(f"EXPLAIN {sql}", self._values(values)).fetchall()
+        self.close()
+        return [line for _, plan in rows for line in plan.splitlines()]
+
+    def _values(self, values: Sequence[Any]) -> list[Any]:
+        oids = self._compiled.oids
+        return [_value(values[number - 1], oids[number - 1]) for number in self._compiled.used]
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._cursor.interrupt()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        try:
+            with self._budget.running():
+                if self._cancelled:
+                    raise limits.cancelled()
+                yield
+        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> PgError:
+        if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+            self._compiled.engine.broken = True
+        if self._budget.spent:
+            return limits.timed_out()
+        if self._cancelled:
+            return limits.cancelled()
+        compiled = self._compiled
+        return errors.of_duckdb(error, compiled.written, compiled.folders, compiled.columns)
+
+    def close(self) -> None:
+        self._cursor.close()
+        self._compiled.release()
+
+
+class LakeAnswer:
+    """Implements `port.Answer`."""
+
+    def __init__(
+        self, running: Running, sql: str, values: Sequence[Any], most: int | None, done: Callable[[Running], None]
+    ) -> None:
+        self._running = running
+        self._most = most
+        self._done = done
+        try:
+            self._reader = running.reader(sql, values)
+        except BaseException:
+            self.close()
+            raise
+        self.fields = _fields(running.columns(self._reader))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        try:
+            while (batch := self._running.next(self._reader)) is not None:
+                rows += batch.num_rows
+                if self._most is not None and rows > self._most:
+                    raise limits.too_many_rows(self._most)
+                yield batch
+        finally:
+            self.close()
+
+    def cancel(self) -> None:
+        self._running.cancel()
+
+    def close(self) -> None:
+        self._done(self._running)
+        self._running.close()
+
+
+class FixedAnswer:
+    """Rows that are known already: of SHOW and EXPLAIN."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+        self.fields = _fields(rows.schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._rows.to_batches()
+
+    def cancel(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _fields(schema: pa.Schema) -> tuple[Field, ...]:
+    return tuple(types.field(each.name, each.type) for each in schema)
+
+
+def _plan(lines: Sequence[str]) -> pa.Table:
+    return pa.table({"QUERY PLAN": pa.array(lines, pa.string())})
+
+
+def _value(value: Any, oid: int) -> Any:
+    if isinstance(value, str) and oid == types.INTERVAL:
+        return casts.interval_text(value)
+    return value
+
+
+def _schemas(path: str) -> Iterator[str]:
+    for each in path.split(","):
+        name = each.strip()
+        if name and name != '"$user"':
+            yield name.strip('"')
+
+
+def _milliseconds(text: str) -> timedelta | None:
+    """`5000`, `5s`, `2min`"""
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text.strip()[len(number) :].strip() or "ms"
+    units = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+    try:
+        found = float(number) * units[unit]
+    except (ValueError, KeyError) as error:
+        raise PgError("22023", f'invalid value for parameter "statement_timeout": "{text}"') from error
+    return timedelta(milliseconds=found) if found > 0 else None
+
+
+def _unreachable(error: MereError, database: str) -> PgError:
+    if isinstance(error, RefNotFound):
+        return PgError("3D000", f'database "{database}" does not exist any more', detail=error.message)
+    return errors.of_mere(error)

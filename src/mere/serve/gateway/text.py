@@ -1,0 +1,278 @@
+"""Columns as Postgres writes their values in text, a whole column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mere.serve.gateway import types
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# The times that Arrow writes as Postgres does: from the year 1 to 9999.
+_FIRST_DAY, _END_DAY = -719162, 2932897
+_DAY = 86_400_000_000
+_HEX = np.array([ord(digit) for digit in "0123456789abcdef"], np.uint8)
+_HEX_PAIRS = np.stack([np.repeat(_HEX, 16), np.tile(_HEX, 16)], axis=1)
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Without what only tells more of a type: an extension, a dictionary."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return plain(column.storage)
+    return plain(column.dictionary_decode()) if pa.types.is_dictionary(column.type) else column
+
+
+def scalars(column: pa.Array, oid: int, zone: str) -> pa.Array:
+    """A binary array with the texts of a column that is neither a list nor a struct nor a map; NULL stays NULL."""
+    kind = column.type
+    is_ = pa.types
+    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
+        return column.cast(pa.binary())
+    if is_.is_boolean(kind):
+        return pc.if_else(column, b"t", b"f")
+    if is_.is_floating(kind):
+        return _floats(column)
+    if is_.is_decimal(kind):
+        return _decimals(column)
+    if is_.is_date(kind):
+        return _dates(column.cast(pa.date32()))
+    if is_.is_timestamp(kind):
+        return _timestamps(column, zone)
+    if is_.is_time(kind):
+        return _times(column)
+    if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_fixed_size_binary(kind):
+        return uuids(column) if oid == types.UUID else _bytes(column)
+    if is_.is_interval(kind) or is_.is_duration(kind):
+        return _each(column, interval_text)
+    return column.cast(pa.string()).cast(pa.binary())
+
+
+def _each(column: pa.Array, spell: Callable[[Any], str]) -> pa.Array:
+    return pa.array([None if each is None else spell(each) for each in _values(column)], pa.string()).cast(pa.binary())
+
+
+def _values(column: pa.Array) -> list[Any]:
+    if pa.types.is_duration(column.type):
+        nanos = column.cast(pa.duration("ns")).cast(pa.int64()).to_pylist()
+        return [None if each is None else (0, 0, each) for each in nanos]
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """The numbers of a column, something where there is a NULL."""
+    found: npt.NDArray[Any] = np.asarray(column.fill_null(0) if column.null_count else column)
+    return found
+
+
+def replaced(texts: pa.Array, where: Mask, spell: Callable[[int], str]) -> pa.Array:
+    """The texts, with those at these rows spelled one by one."""
+    rows = np.flatnonzero(where)
+    if not len(rows):
+        return texts
+    spelled = pa.array([spell(row) for row in rows.tolist()], pa.string())
+    return pc.replace_with_mask(texts, pa.array(where), spelled.cast(texts.type))
+
+
+def _floats(column: pa.Array) -> pa.Array:
+    """The shortest text that reads back the same; with an exponent below 1e-4 and from as many digits on as a float is
+    always sure of."""
+    single = column.type != pa.float64()
+    column = column.cast(pa.float32()) if single else column
+    values = numbers(column)
+    texts = column.cast(pa.string())
+    with np.errstate(invalid="ignore"):
+        large = np.abs(values)
+        whole = (values == np.trunc(values)) & (large < (1e6 if single else 1e15))
+        odd = ~((large >= 1e-4) & (large < (1e6 if single else 1e10))) & ~whole
+        odd |= (values == 0) & np.signbit(values)
+    if whole.any():
+        integers = pa.array(np.where(whole, values, 0).astype(np.int64)).cast(pa.string())
+        texts = pc.if_else(
+            pa.array(whole) if not column.null_count else pc.and_(pa.array(whole), column.is_valid()), integers, texts
+        )
+    return replaced(texts, odd & _valid(column), lambda row: _float(values[row])).cast(pa.binary())
+
+
+def _float(value: np.floating[Any]) -> str:
+    if not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0"
+    if isinstance(value, np.float64) and 1e-4 <= abs(value) < 1e15:
+        return repr(float(value))
+    shortest = np.format_float_scientific(value, unique=True, trim="-", exp_digits=2)
+    return shortest if abs(value) < 1 else _inside(value, shortest)
+
+
+def _inside(value: np.floating[Any], shortest: str) -> str:
+    """Postgres takes no text that lies just in the middle between two floats, however a reader would round it."""
+    exact = Fraction(float(value))
+    with np.errstate(over="ignore"):
+        around = [np.nextafter(value, value.dtype.type(end)) for end in (-np.inf, np.inf)]
+    reach = min(abs(Fraction(float(each)) - exact) for each in around if np.isfinite(each)) / 2
+    digits = len(shortest.partition("e")[0].lstrip("-").replace(".", ""))
+    while abs(Fraction(shortest) - exact) == reach:
+        shortest = f"{float(value):.{digits}e}"
+        digits += 1
+    return shortest
+
+
+def _valid(column: pa.Array) -> Mask:
+    found: Mask = np.asarray(column.is_valid())
+    return found
+
+
+def _decimals(column: pa.Array) -> pa.Array:
+    """With as many digits after the point as the type has. Arrow writes some with an exponent."""
+    texts = column.cast(pa.string())
+    odd = pc.match_substring(texts, "E").fill_null(False)
+    if not pc.any(odd).as_py():
+        return texts.cast(pa.binary())
+    values = column.filter(odd).to_pylist()
+    spelled = pa.array([f"{each:f}" for each in values], pa.string())
+    return pc.replace_with_mask(texts, odd, spelled).cast(pa.binary())
+
+
+def _dates(column: pa.Array) -> pa.Array:
+    days = numbers(column.cast(pa.int32())).astype(np.int64)
+    far = ((days < _FIRST_DAY) | (days >= _END_DAY)) & _valid(column)
+    return replaced(column.cast(pa.string()), far, lambda row: date_text(int(days[row]))).cast(pa.binary())
+
+
+def date_text(day: int) -> str:
+    if abs(day) >= 2**31 - 1:
+        return "infinity" if day > 0 else "-infinity"
+    date, era = _civil(day)
+    return date + era
+
+
+def _civil(day: int) -> tuple[str, str]:
+    """The date of a day since 1970 in the Gregorian calendar, however far, and its era."""
+    era, rest = divmod(day + 719468, 146097)
+    year = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
+    of_year = rest - (365 * year + year // 4 - year // 100)
+    shifted = (5 * of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    year += 400 * era + (month <= 2)
+    shown = year if year > 0 else 1 - year
+    return f"{shown:04}-{month:02}-{of_year - (153 * shifted + 2) // 5 + 1:02}", "" if year > 0 else " BC"
+
+
+def micros(column: pa.Array) -> Ints:
+    """Since 1970, in UTC, of a column of timestamps."""
+    zone = column.type.tz
+    found: Ints = numbers(column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()))
+    return found
+
+
+def _timestamps(column: pa.Array, zone: str) -> pa.Array:
+    zoned = column.type.tz is not None
+    instants = micros(column)
+    local, offsets = _local(instants, zone) if zoned else (instants, np.zeros(0, np.int64))
+    far = ((local < _FIRST_DAY * _DAY) | (local >= _END_DAY * _DAY)) & _valid(column)
+    near = np.where(far, 0, local)
+    texts = _with_fraction(pa.array(near, pa.timestamp("us"), mask=~_valid(column)), near)
+    if zoned:
+        distinct, which = np.unique(offsets, return_inverse=True)
+        texts = pc.binary_join_element_wise(texts, pa.array([_offset(int(each)) for each in distinct]).take(which), "")
+    return replaced(texts, far, lambda row: timestamp_text(int(instants[row]), zoned)).cast(pa.binary())
+
+
+def _local(instants: Ints, zone: str) -> tuple[Ints, Ints]:
+    """The same instants by the clocks of a zone, and how many seconds these are ahead."""
+    try:
+        # Outside of these years the zone's tables say nothing.
+        near = np.clip(instants, _FIRST_DAY * _DAY + _DAY, _END_DAY * _DAY - 2 * _DAY)
+        shown = pc.local_timestamp(pa.array(near, pa.timestamp("us", zone))).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return instants, np.zeros(len(instants), np.int64)  # an unknown zone: UTC, and it says so
+    offsets: Ints = np.asarray(shown) - near
+    return np.where(near == instants, instants + offsets, instants), np.where(near == instants, offsets, 0) // 1_000_000
+
+
+def _offset(seconds: int) -> str:
+    hours, rest = divmod(abs(seconds), 3600)
+    minutes, rest = divmod(rest, 60)
+    tail = f":{minutes:02}" if minutes or rest else ""
+    return f"{'-' if seconds < 0 else '+'}{hours:02}{tail}{f':{rest:02}' if rest else ''}"
+
+
+def _with_fraction(column: pa.Array, values: Ints) -> pa.Array:
+    """Arrow writes all digits of a fraction or none; Postgres those that count."""
+    if not (values % 1_000_000).any():
+        short = pa.timestamp("s") if pa.types.is_timestamp(column.type) else pa.time32("s")
+        return column.cast(short).cast(pa.string())
+    return pc.ascii_rtrim(pc.ascii_rtrim(column.cast(pa.string()), "0"), ".")
+
+
+def timestamp_text(instant: int, zoned: bool) -> str:
+    if abs(instant) >= 2**63 - 1:
+        return "infinity" if instant > 0 else "-infinity"
+    day, rest = divmod(instant, _DAY)
+    date, era = _civil(day)
+    return f"{date} {_clock(rest)}{'+00' if zoned else ''}{era}"
+
+
+def _times(column: pa.Array) -> pa.Array:
+    values = numbers(column.cast(pa.time64("us"), safe=False).cast(pa.int64()))
+    late = (values >= _DAY) & _valid(column)
+    near = pa.array(np.where(late, 0, values), pa.time64("us"), mask=~_valid(column))
+    return replaced(_with_fraction(near, values), late, lambda _: "24:00:00").cast(pa.binary())
+
+
+def _clock(rest: int) -> str:
+    seconds, fraction = divmod(rest, 1_000_000)
+    tail = f".{fraction:06}".rstrip("0") if fraction else ""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{tail}"
+
+
+def interval_text(value: tuple[int, int, int]) -> str:
+    """As Postgres writes one: 1 year 2 mons -3 days +04:05:06."""
+    months, days, nanos = value
+    years, months = int(months / 12), months - 12 * int(months / 12)
+    parts, negative = [], False
+    for count, unit in ((years, "year"), (months, "mon"), (days, "day")):
+        if count:
+            sign = "+" if negative and count > 0 else ""
+            parts.append(f"{sign}{count} {unit}{'' if count == 1 else 's'}")
+            negative = count < 0
+    rest = nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
+    if rest or not parts:
+        sign = "-" if rest < 0 else "+" if negative else ""
+        parts.append(sign + _clock(abs(rest)))
+    return " ".join(parts)
+
+
+def _bytes(column: pa.Array) -> pa.Array:
+    """\\x and two digits for each byte."""
+    column = column.cast(pa.binary())
+    lengths = numbers(pc.binary_length(column)).astype(np.int32)
+    content = np.frombuffer(b"".join(each for each in column.to_pylist() if each is not None), np.uint8)
+    return pc.binary_join_element_wise(b"\\x", varied(_HEX_PAIRS[content].ravel(), 2 * lengths, _valid(column)), b"")
+
+
+def varied(content: npt.NDArray[np.uint8], lengths: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
+    """A binary array of values that stand one after the other."""
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    bitmap = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
+    content = np.ascontiguousarray(content)
+    return pa.Array.from_buffers(pa.binary(), len(lengths), [bitmap, pa.py_buffer(offsets), pa.py_buffer(content)])
+
+
+def uuids(column: pa.Array) -> pa.Array:
+    """Of sixteen bytes each."""
+    raw = column.cast(pa.binary(16)).fill_null(bytes(16))
+    content = np.frombuffer(raw.buffers()[1], np.uint8, 16 * len(raw), 16 * raw.offset)
+    digits = _HEX_PAIRS[content].reshape(-1, 32)
+    dash = np.full((len(raw), 1), ord("-"), np.uint8)
+    parts = [digits[:, :8], dash, digits[:, 8:12], dash, digits[:, 12:16], dash, digits[:, 16:20], dash, digits[:, 20:]]
+    return pc.if_else(column.is_valid(), varied(np.hstack(parts).ravel(), np.full(len(raw), 36)), None)

@@ -1,0 +1,53 @@
+"""A session of the gateway without the wire: statements in, texts out as a client would see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mere.serve.gateway import nested
+from mere.serve.gateway.port import Kind, PgError, Session
+
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    names: list[str]
+    oids: list[int]
+    rows: list[Row]
+
+
+def ask(session: Session, sql: str, values: Sequence[Any] = (), oids: Sequence[int] = ()) -> Told:
+    """The result of the last statement of a text."""
+    told = Told([], [], [])
+    for statement in session.read(sql):
+        if statement.kind is not Kind.QUERY:
+            continue
+        answer = session.run(statement, values, oids)
+        fields = answer.fields
+        rows: list[Row] = []
+        zone = session.settings["TimeZone"]
+        for batch in answer.batches():
+            cells = [nested.texts(column, field.oid, zone) for column, field in zip(batch.columns, fields, strict=True)]
+            rows += zip(*(_decoded(each.to_pylist()) for each in cells), strict=True)
+        answer.close()
+        told = Told([field.name for field in fields], [field.oid for field in fields], rows)
+    return told
+
+
+def _decoded(values: list[Any]) -> list[str | None]:
+    return [value.decode() if isinstance(value, bytes) else value for value in values]
+
+
+def rows(session: Session, sql: str, values: Sequence[Any] = (), oids: Sequence[int] = ()) -> list[Row]:
+    return ask(session, sql, values, oids).rows
+
+
+def failure(session: Session, sql: str, values: Sequence[Any] = (), oids: Sequence[int] = ()) -> PgError:
+    try:
+        found = ask(session, sql, values, oids)
+    except PgError as error:
+        return error
+    raise AssertionError(f"it was run, and gave {found.rows[:3]}: {sql}")

@@ -1,0 +1,63 @@
+"""What clients ask of the catalogs by themselves, answered as Postgres answers it for the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.serve.queries import Query, Server, queries
+
+
+@pytest.fixture(scope="module")
+def postgres(shop_in_postgres: str) -> Iterator[Server]:
+    server = Server(shop_in_postgres)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(shop_in_lake: str) -> Iterator[Server]:
+    server = Server(shop_in_lake)
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("query", queries(), ids=str)
+def test_a_client_gets_what_postgres_would_give(query: Query, gateway: Server, postgres: Server) -> None:
+    ours, theirs = gateway.ask(query), postgres.ask(query)
+    assert ours.columns == theirs.columns
+    if query.differs is None:
+        assert query.arranged(ours.rows) == query.arranged(theirs.rows)
+    else:
+        assert bool(ours.rows) == bool(theirs.rows)
+
+
+# The views of information_schema by the column that has the schema, and what is not as in Postgres: nothing can be
+# written, and a view is in Spark's SQL.
+_VIEWS = {
+    "schemata": ("schema_name", ()),
+    "tables": ("table_schema", ("is_insertable_into",)),
+    "columns": ("table_schema", ("is_updatable",)),
+    "views": ("table_schema", ("view_definition",)),
+    "table_constraints": ("table_schema", ()),
+    "check_constraints": ("constraint_schema", ()),
+    "key_column_usage": ("table_schema", ()),
+    "constraint_column_usage": ("table_schema", ()),
+    "constraint_table_usage": ("table_schema", ()),
+    "element_types": ("object_schema", ()),
+    "referential_constraints": ("constraint_schema", ()),
+    "sequences": ("sequence_schema", ()),
+    "triggers": ("trigger_schema", ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("view", _VIEWS)
+def test_information_schema_is_that_of_postgres(view: str, gateway: Server, postgres: Server) -> None:
+    schema, others = _VIEWS[view]
+    query = Query("", view, f"SELECT * FROM information_schema.{view} WHERE {schema} IN ('gold', 'silver')")
+    ours, theirs = gateway.ask(query), postgres.ask(query)
+    assert ours.columns == theirs.columns
+    same = [at for at, name in enumerate(ours.columns) if name not in others]
+    found, wanted = ([[row[at] for at in same] for row in each.rows] for each in (ours, theirs))
+    assert sorted(found, key=str) == sorted(wanted, key=str)
