@@ -226,7 +226,6 @@ def test_a_renamed_column_is_guessed() -> None:
         ("bigint", "int", "bigint"),
         ("double", "bigint", "double"),  # value by value
         ("bigint", "double", "bigint"),
-        ("decimal(10,2)", "double", "decimal(10,2)"),
         ("timestamp", "date", "timestamp"),
     ],
 )
@@ -241,6 +240,8 @@ def test_numbers_of_another_type_fit_if_their_values_do(table: str, file: str, t
     [
         ("string", "int"),
         ("int", "string"),
+        ("decimal(10,2)", "double"),
+        ("decimal(10,2)", "decimal(12,4)"),
         ("bigint", "boolean"),
         ("timestamp", "timestamp_ntz"),
         ("date", "timestamp"),
@@ -286,8 +287,8 @@ def test_a_declared_column_without_a_type_has_the_tables_or_the_files() -> None:
         ("decimal(10,2)", "decimal(12,3)", How.CAST),
         ("decimal(10,2)", "decimal(11,3)", How.CAST),
         ("decimal(10,2)", "decimal(10,3)", How.CHECK),
-        ("decimal(10,3)", "decimal(12,2)", How.CHECK),
-        ("double", "decimal(38,10)", How.CHECK),
+        ("decimal(10,3)", "decimal(12,2)", None),
+        ("double", "decimal(38,10)", None),
         ("decimal(3,0)", "bigint", How.CHECK),
     ],
 )

@@ -31,13 +31,19 @@ def how(given: Type, wanted: Type, declared: bool) -> How | None:
     if _is_number(given) and _is_number(wanted):
         if _holds(wanted, given):
             return How.CAST
-        # Digits would be rounded away, which nobody has asked for.
-        return How.CHECK if declared or is_exact(given, wanted) else None
+        return How.CHECK if declared or not _rounds(given, wanted) else None
     if given == "date" and wanted in _INSTANTS:
         return How.CAST
     if declared and given in _INSTANTS:
         return How.CHECK if wanted == "date" else How.CAST if wanted in _INSTANTS else None
     return None
+
+
+def _rounds(given: str, wanted: str) -> bool:
+    """Whether digits behind the point would go without a word: nobody has asked for that."""
+    if not _DECIMAL.fullmatch(wanted):
+        return False
+    return given in _EXACT or (given not in _DIGITS and _places(given)[1] > _places(wanted)[1])
 
 
 def is_exact(given: str, wanted: str) -> bool:
