@@ -18,7 +18,7 @@ help: ## show this list
 demo: $(READY) ## the orders example: a run, a bad row stopped on its branch, the fix, the publish, the log
 	@$(PY) examples/orders_demo.py
 
-test: $(READY) ## the test suite, under 15 minutes on 2 cores
+test: $(READY) ## the test suite, under 30 minutes on 2 cores
 	@$(PY) -m pytest -m "not long" --numprocesses 2 --dist loadgroup
 
 test-long: $(READY) ## all tests, the long ones too
