@@ -19,7 +19,7 @@ demo: $(READY) ## the orders example: a run, a bad row stopped on its branch, th
 	@$(PY) examples/orders_demo.py
 
 test: $(READY) ## the test suite, under 30 minutes on 2 cores
-	@$(PY) -m pytest -m "not long" --numprocesses 2 --dist loadgroup
+	@$(PY) -m pytest -m "not long" --numprocesses 2 --dist loadfile
 
 test-long: $(READY) ## all tests, the long ones too
 	@$(PY) -m pytest

@@ -34,15 +34,6 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, those that need a warm JVM are two groups, of about the same length, so
-    that there are no more than two of them; others stay together by their file."""
-    for item in items:
-        needs_jvm = "warm_jvm" in getattr(item, "fixturenames", ())
-        spark = "spark: pipeline" if item.path.parent.name == "pipeline" else "spark: others"
-        item.add_marker(pytest.mark.xdist_group(spark if needs_jvm else item.path.name))
-
-
 OpenSession = Callable[..., "Session"]
 
 
