@@ -283,6 +283,9 @@ array_lower(array[1,2], 1)
 3 = ANY(array[1,2])
 1 = ANY('{1,2}'::int[])
 1 <> ALL(array[2,3])
+array(select 1 = ANY(a) from (values (array[1,2]), (array[2]), (array[]::int[]), (NULL), (array[3,NULL])) t(a))
+array(select NULL::int = ANY(a) from (values (array[1,2]), (array[]::int[]), (NULL), (array[3,NULL])) t(a))
+array(select 1 <> ALL(a) from (values (array[1,2]), (array[2]), (array[]::int[]), (NULL), (array[3,NULL])) t(a))
 1 < ALL(array[2,3])
 array[1,2] @> array[1]
 array[1] <@ array[1,2]

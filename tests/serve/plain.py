@@ -99,7 +99,7 @@ class PlainSession:
             start = end + 1
         return statements
 
-    def describe(self, statement: Statement, declared: Sequence[int]) -> Described:
+    def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
         count = max((int(each) for each in re.findall(r"\$(\d+)", STRINGS.sub("", statement.text))), default=0)
         oids = [*declared, *([0] * count)][: max(count, len(declared))]
         oids = [oid or types.TEXT for oid in oids]
@@ -123,7 +123,7 @@ class PlainSession:
             cursor.close()
             raise told(error) from error
 
-    def begin(self) -> None:
+    def begin(self, commit: str | None = None) -> None:
         assert not self.pinned
         self.pinned = True
         self.pins += 1

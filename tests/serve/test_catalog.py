@@ -194,7 +194,7 @@ def test_equal_names_mean_equal_rows(lake: Lake) -> None:
     others = [
         catalog.tables(pin, clerk),
         catalog.tables(dev, Role("ann")),
-        catalog.tables(pin, Role("ann"), Surroundings("main", ("main", "dev"), "ann", {"TimeZone": "UTC"})),
+        catalog.tables(pin, Role("ann"), lambda: Surroundings("main", ("main", "dev"), "ann", {"TimeZone": "UTC"})),
         catalog.tables(pin, Role("bob")),
     ]
     for other in others:
@@ -207,7 +207,7 @@ def test_equal_names_mean_equal_rows(lake: Lake) -> None:
 
 
 def test_databases_are_the_refs_and_the_one_that_is_read(lake: Lake) -> None:
-    found = catalog.tables(_pin(lake), Role("ann"), Surroundings("main~0", ("main", "dev"), "ann"))
+    found = catalog.tables(_pin(lake), Role("ann"), lambda: Surroundings("main~0", ("main", "dev"), "ann"))
     assert found["pg_catalog.pg_database"]["datname"].to_pylist() == ["dev", "main", "main~0"]
     assert found["pg_catalog.pg_roles"]["rolname"].to_pylist() == ["mere", "ann"]
     assert found["information_schema.tables"]["table_catalog"].unique().to_pylist() == ["main~0"]

@@ -287,12 +287,27 @@ def test_asyncpg_reads_and_binds_in_binary(both: Callable[[Client], Any]) -> Non
     both(by_asyncpg(work))
 
 
-@pytest.mark.xfail(reason="asyncpg looks an array's type up with ANY($1::oid[]), which is not read yet", strict=False)
 def test_asyncpg_binds_an_array(both: Callable[[Client], Any]) -> None:
     async def work(connection: Any) -> Any:
-        return await connection.fetchval("SELECT $1::int[]", [1, None, 3])
+        return [
+            await connection.fetchval("SELECT $1::int[]", [1, None, 3]),
+            await connection.fetchval("SELECT $1::numeric(5,2)[]", [Decimal("1.50")]),
+            await connection.fetchval(f"SELECT count(*) FROM {NUMBERS} WHERE i = ANY($1::int[])", [1, 9, 999]),
+        ]
 
-    assert both(by_asyncpg(work)) == [1, None, 3]
+    assert both(by_asyncpg(work)) == [[1, None, 3], [Decimal("1.50")], 2]
+
+
+@pytest.mark.parametrize("query", ["INTRO_LOOKUP_TYPES", "INTRO_LOOKUP_TYPES_13"])
+def test_asyncpg_looks_types_up(both: Callable[[Client], Any], query: str) -> None:
+    async def work(connection: Any) -> Any:
+        from asyncpg import introspection
+
+        # Arrays, a range and an array of them, a plain type, and one that there is not.
+        rows = await connection.fetch(getattr(introspection, query), [1007, 1231, 1028, 3904, 3905, 23, 1])
+        return sorted(str([each.decode() if isinstance(each, bytes) else each for each in row]) for row in rows)
+
+    assert len(both(by_asyncpg(work))) > 6
 
 
 def test_asyncpg_sees_errors_and_goes_on(both: Callable[[Client], Any]) -> None:

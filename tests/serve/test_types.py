@@ -378,8 +378,31 @@ def test_no_rows_and_no_columns(format_: int) -> None:
 def test_a_batch_is_cut_by_rows_and_by_bytes() -> None:
     thin = pa.record_batch([pa.array(range(50_000))], ["x"])
     assert [each.num_rows for each in encode.pieces(thin)] == [16_384, 16_384, 16_384, 848]
-    wide = pa.record_batch([pa.array(["x" * 400_000] * 5)], ["x"])
+    wide = pa.record_batch([pa.array(["x" * 800_000] * 5)], ["x"])
     assert [each.num_rows for each in encode.pieces(wide)] == [2, 2, 1]
+
+
+def test_small_batches_are_put_together_but_the_first_rows_do_not_wait() -> None:
+    given = [pa.record_batch([pa.array(range(at, at + 4096))], ["x"]) for at in range(0, 40_960, 4096)]
+    taken: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number, each in enumerate(given):
+            taken.append(number)
+            yield each
+
+    found = encode.gathered(batches())
+    first = next(found)
+    assert (first[0].num_rows, taken) == (4096, [0])
+    pieces = [first, *found]
+    assert [(piece.num_rows, last) for piece, last in pieces] == [
+        (4096, False), (16_384, False), (16_384, False), (4096, True),
+    ]  # fmt: skip
+    assert [value for piece, _ in pieces for value in piece.column(0).to_pylist()] == list(range(40_960))
+    assert list(encode.gathered([])) == []
+    assert [last for _, last in encode.gathered([given[0].slice(0, 5), given[0].slice(0, 0)])] == [True]
+    long = pa.record_batch([pa.array(["x" * 800_000])], ["x"])
+    assert [piece.num_rows for piece, _ in encode.gathered([long] * 5)] == [2, 1, 2]
 
 
 # Back

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from mere.cli.output import Age, example, json_option, open_lake, print_json, say
 from mere.cli.user import users_option
 from mere.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from mere.serve.gateway.beside import Endpoint
+    from mere.serve.gateway.port import Backend
+    from mere.serve.gateway.users import Users
 
 PORT = 5439
 
@@ -38,6 +44,9 @@ PORT = 5439
 @click.option("--memory", metavar="SIZE", help="Of all queries together, such as 4GB. [four fifths of the machine's]")
 @click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="What queries may put on disk.")
 @click.option("--idle-timeout", type=Age(), metavar="AGE", help="Hang up on clients that say nothing for so long.")
+@click.option(
+    "--flight-port", type=click.IntRange(0, 65535), default=0, help="Serve Arrow Flight SQL there, too. 0: not at all."
+)
 @click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics over HTTP there.")
 @click.option("--audit", type=click.Path(allow_dash=True), default="-", help="The log of statements. [standard error]")
 @click.option("--audit-values", is_flag=True, help="Log statements with their literals.")
@@ -57,6 +66,7 @@ def serve(
     memory: str | None,
     spill: str,
     idle_timeout: timedelta | None,
+    flight_port: int,
     monitor_port: int | None,
     audit: str,
     audit_values: bool,
@@ -97,10 +107,11 @@ def serve(
         log = Log(_file(stack, audit), values=audit_values)
         backend = LakeBackend(lake, load(roles) if roles else None, Resources(memory, spill))
         stack.callback(backend.close)
-        server = Server(backend, Policy(known, context, binding), settings, log)
+        beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
+        server = Server(backend, Policy(known, context, binding), settings, log, beside=beside)
 
         def started(port: int, monitor: int | None) -> None:
-            _tell(host, port, monitor, context is not None, trust, as_json)
+            _tell(host, port, monitor, flight_port or None, context is not None, trust, as_json)
 
         try:
             asyncio.run(server.run(started))
@@ -109,6 +120,20 @@ def serve(
                 f"{host}:{port} cannot be listened on: {error.strerror or error}.",
                 remedy="Choose another port: mere serve --port 0",
             ) from error
+    if any(each.held for each in beside):
+        # gRPC would keep the process for the sake of its client.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _flight(
+    backend: Backend, users: Users | None, host: str, port: int, certificate: Path | None, key: Path | None
+) -> Endpoint:
+    from mere.serve.flight.server import FlightEndpoint
+
+    pair = (certificate.read_bytes(), key.read_bytes()) if certificate and key else None
+    return FlightEndpoint(backend, users, host, port, pair)
 
 
 def _file(stack: ExitStack, audit: str) -> IO[str]:
@@ -120,15 +145,18 @@ def _file(stack: ExitStack, audit: str) -> IO[str]:
         raise ConfigError(f"The audit log cannot be written to {audit}: {error.strerror}.") from error
 
 
-def _tell(host: str, port: int, monitor: int | None, tls: bool, trust: bool, as_json: bool) -> None:
+def _tell(host: str, port: int, monitor: int | None, flight: int | None, tls: bool, trust: bool, as_json: bool) -> None:
     shown = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
     rest = "?sslmode=require" if tls else ""
     url = f"postgresql://{'' if trust else 'USER@'}{shown}:{port}/main{rest}"
     if as_json:
-        print_json({"host": host, "port": port, "monitor_port": monitor, "tls": tls, "url": url})
+        ports = {"port": port, "flight_port": flight, "monitor_port": monitor}
+        print_json({"host": host, **ports, "tls": tls, "url": url})
     else:
         say(f"The lake is served at {host}:{port}. The name of the database is the ref:")
         say(f"  psql {url!r}" if "?" in url else f"  psql {url}")
+        if flight is not None:
+            say(f"  {'grpc+tls' if tls else 'grpc'}://{shown}:{flight}  (Arrow Flight SQL)")
         if monitor is not None:
             say(f"  http://{shown}:{monitor}/health  /metrics")
         say("Ctrl-C ends it.")

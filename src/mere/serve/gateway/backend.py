@@ -56,10 +56,12 @@ class LakeBackend:
             raise PgError("28000", f'permission denied for database "{database}"')
         return LakeSession(self, role, user, database, settings)
 
-    def pin(self, database: str) -> Pin:
-        """The commit at which the ref is now. It stays the same object as long as the ref stays there."""
-        tables = self._lake.at(database)
+    def pin(self, database: str, commit: str | None = None) -> Pin:
+        """The commit at which the ref is now, or was. It stays the same object as long as the ref stays there."""
         known = self._pins.get(database)
+        if commit is not None:
+            return known if known and known.commit == commit else Pin(database, commit, self._lake.at(commit))
+        tables = self._lake.at(database)
         if known is not None and known.commit == tables.commit.id:
             return known
         found = self._pins[database] = Pin(database, tables.commit.id, tables)

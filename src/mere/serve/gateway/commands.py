@@ -114,11 +114,7 @@ class Commands:
             self.link.say(wire.command_complete(f"{portal.finished} 0"))
             return
         if statement.kind is Kind.QUERY:
-            if portal.rows is None:
-                values, oids = portal.values, portal.prepared.parameters
-                portal.start(await self.work(lambda: self.session.run(statement, values, oids)))
-            assert portal.rows is not None
-            ended = await self._send(portal.rows, self._encoder(portal.fields, portal.formats), limit)
+            ended = await self._send(lambda: self._started(portal), self._encoder(portal.fields, portal.formats), limit)
             if not ended:
                 self.link.say(wire.PORTAL_SUSPENDED)
                 return
@@ -128,9 +124,16 @@ class Commands:
         await _KINDS[statement.kind](self, portal)
         portal.finished = statement.tag
 
+    def _started(self, portal: Portal) -> Rows:
+        """The rows of a portal, which begins to run if it does not yet."""
+        if portal.rows is None:
+            portal.start(self.session.run(portal.prepared.statement, portal.values, portal.prepared.parameters))
+        assert portal.rows is not None
+        return portal.rows
+
     async def _all(self, tag: str, rows: Rows, encoder: Encode) -> None:
         try:
-            await self._send(rows, encoder, None)
+            await self._send(lambda: rows, encoder, None)
         finally:
             rows.close()
         self._done(tag)
@@ -142,22 +145,23 @@ class Commands:
         zone = self.zone
         return lambda batch: encode.data_rows(batch, fields, formats, zone)
 
-    async def _send(self, rows: Rows, encoder: Encode, limit: int | None) -> bool:
+    async def _send(self, rows: Callable[[], Rows], encoder: Encode, limit: int | None) -> bool:
         """True if there are no more. The next piece is computed while the one before it is sent, never more."""
 
-        def piece(most: int | None) -> tuple[int, memoryview] | None:
-            batch: pa.RecordBatch | None = rows.take(most)
-            return None if batch is None else (batch.num_rows, encoder(batch))
+        def piece(most: int | None) -> tuple[int, memoryview, bool] | None:
+            source = rows()
+            batch: pa.RecordBatch | None = source.take(most)
+            return None if batch is None else (batch.num_rows, encoder(batch), source.ended)
 
         left = limit
         found = await self.work(lambda: piece(left))
         while found is not None:
-            count, data = found
+            count, data, ended = found
             self.rows += count
             left = None if left is None else left - count
-            if left == 0:
+            if left == 0 or ended:
                 await self.link.send(data)
-                return False
+                return left != 0
             sending = self.link.send(data)
             coming = self.work(lambda most=left: piece(most))
             found = await _both(sending, coming)
@@ -234,16 +238,13 @@ class Commands:
     async def _fetch(self, portal: Portal) -> None:
         statement = portal.prepared.statement
         cursor = self.portals.cursor(statement.about["name"])
-        if cursor.rows is None:
-            query, values, oids = cursor.prepared.statement, cursor.values, cursor.prepared.parameters
-            cursor.start(await self.work(lambda: self.session.run(query, values, oids)))
-        assert cursor.rows is not None
-        count = await self._ahead(cursor.rows, statement.about)
+        rows: Rows = await self.work(lambda: self._started(cursor)) if cursor.rows is None else cursor.rows
+        count = await self._ahead(rows, statement.about)
         if statement.tag == "MOVE":
-            self.rows = await self._skip(cursor.rows, count)
-        elif count != 0 and not cursor.rows.ended:
+            self.rows = await self._skip(rows, count)
+        elif count != 0 and not rows.ended:
             encoder = self._encoder(cursor.fields, self._formats(portal.prepared, portal.formats))
-            await self._send(cursor.rows, encoder, count)
+            await self._send(lambda: rows, encoder, count)
         self._done(statement.tag)
 
     async def _ahead(self, rows: Rows, about: dict[str, Any]) -> int | None:
@@ -296,7 +297,7 @@ class Commands:
         self.link.say(copy.begin())
         rows = Rows(answer)
         try:
-            await self._send(rows, copy.rows, None)
+            await self._send(lambda: rows, copy.rows, None)
         finally:
             rows.close()
         self.link.say(copy.end() + wire.COPY_DONE)

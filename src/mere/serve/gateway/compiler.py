@@ -22,7 +22,7 @@ from mere.serve.gateway import dialect, errors, functions, guard, names, paramet
 from mere.serve.gateway.catalog import Catalog
 from mere.serve.gateway.catalog.rewrite import rewrite
 from mere.serve.gateway.engine import CATALOG, Engine
-from mere.serve.gateway.port import PgError
+from mere.serve.gateway.port import Described, PgError
 from mere.serve.gateway.roles import Role
 from mere.serve.gateway.tables import SCHEMA, Pin
 
@@ -46,6 +46,7 @@ class Compiled:
     sql_without_values: str = ""  # NULL in place of each parameter
     held: list[str] = field(default_factory=list)
     confirmed: set[str] = field(default_factory=set)
+    described: dict[str, Described] = field(default_factory=dict)  # by time zone, which is in the types of times
 
     def release(self) -> None:
         self.engine.tables.release(self.held)

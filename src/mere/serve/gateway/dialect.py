@@ -122,6 +122,17 @@ _OPERATORS: dict[str, Callable[..., exp.Expr]] = {
 }  # fmt: skip
 
 
+def _quantified(node: exp.Expr) -> exp.Expr:
+    """`x = ANY(a)` and `x <> ALL(a)` of an array in a row. DuckDB makes a subquery of it, in which NULL is an empty
+    array, and which it does not take in the condition of an outer join."""
+    found, is_equal = node.expression, isinstance(node, exp.EQ)
+    values = found.this.unnest() if isinstance(found, exp.Any if is_equal else exp.All) else None
+    if values is None or isinstance(values, exp.Query) or values.find(exp.Column) is None:
+        return node
+    contained = macro("equals_any", node.this, values)
+    return contained if is_equal else exp.paren(exp.Not(this=contained), copy=False)
+
+
 def _collate(node: exp.Expr) -> exp.Expr:
     """Texts are ordered by their bytes, as in the collation C; a catalog query names the default one."""
     name = node.expression.sql().replace('"', "").lower().removeprefix("pg_catalog.")
@@ -302,6 +313,7 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.DPipe: _joined,
     exp.Div: _division,
     exp.Dot: _dot,
+    exp.EQ: _quantified,
     exp.Extract: _extract,
     exp.HexString: _bits,
     exp.ILike: _like,
@@ -312,6 +324,7 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.Localtime: _time,
     exp.Localtimestamp: _time,
     exp.Mod: _division,
+    exp.NEQ: _quantified,
     exp.National: _string,
     exp.Overlay: _overlay,
     exp.RawString: _string,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mere.serve.gateway.port import Field
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from mere.serve.gateway.binary import Cells
 
 _ROWS = 16_384  # that are encoded at once
-_BYTES = 1 << 20  # and about so many bytes
+_BYTES = 1 << 21  # and about so many bytes
+_FIRST = 4096  # rows for which a client has to wait at most
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -21,6 +22,28 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     step = max(1, min(_ROWS, batch.num_rows * _BYTES // max(batch.nbytes, 1)))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Pieces, made of several batches where these are small: each costs some time of its own. The first come as soon as
+    they are there. With each, whether it is known to be the last."""
+    waiting: list[pa.RecordBatch] = []
+    most = _FIRST
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= most or sum(each.nbytes for each in waiting) >= _BYTES:
+            for piece in pieces(_joined(waiting)):
+                yield piece, False
+            waiting, most = [], _ROWS
+    found = list(pieces(_joined(waiting))) if waiting else []
+    for number, piece in enumerate(found, 1):
+        yield piece, number == len(found)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def data_rows(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[int], zone: str) -> memoryview:

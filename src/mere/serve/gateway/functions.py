@@ -104,6 +104,9 @@ _MACROS = {
     "array_lower(a, n)": "CASE WHEN n = 1 AND len(a) > 0 THEN 1 END",
     "array_ndims(a)": "CASE WHEN len(a) > 0 THEN len(regexp_extract(typeof(a), '(\\[\\])*$')) // 2 END::INTEGER",
     "array_remove(a, v)": "list_filter(a, lambda e: e IS DISTINCT FROM v)",
+    # v = ANY(a). What is not found among NULLs may still be there.
+    "equals_any(v, a)": "CASE WHEN a IS NULL THEN NULL WHEN len(a) = 0 THEN false WHEN v IS NULL THEN NULL"
+    " WHEN list_contains(a, v) THEN true WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END",
     "array_replace(a, v, w)": "list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM v THEN w ELSE e END)",
     "array_positions(a, v)": "list_filter(list_transform(a, lambda e, i: CASE WHEN e IS NOT DISTINCT FROM v THEN i"
     " END), lambda i: i IS NOT NULL)::INTEGER[]",

@@ -85,6 +85,8 @@ def _repeats(node: exp.Expr) -> int:
         if name in functions.of_catalog():
             return 10
         return functions.USES.get(name, 3 if name in functions.REWRITTEN else 1)
+    if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
+        return functions.USES["equals_any"]
     if isinstance(node, exp.Cast):
         return functions.USES["text"] if node.args["to"].is_type(*exp.DataType.TEXT_TYPES) else 1
     return 2 if isinstance(node, exp.Div | exp.Mod) else 1

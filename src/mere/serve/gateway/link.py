@@ -118,7 +118,7 @@ class Link(asyncio.Protocol):
 
     # Writing
 
-    def say(self, data: bytes) -> None:
+    def say(self, data: bytes | memoryview) -> None:
         """A small answer: it is sent with those after it."""
         self._out += data
         if len(self._out) > SMALL:
@@ -130,10 +130,13 @@ class Link(asyncio.Protocol):
         self._out.clear()
 
     async def send(self, data: bytes | memoryview) -> None:
-        """A large answer. It comes back when most of it was taken by the client's machine."""
-        self.flush()
-        if self._transport is not None and not self.gone:
-            self._transport.write(data)
+        """Rows. It comes back when most of them were taken by the client's machine; a few leave with what follows."""
+        if len(data) < SMALL:
+            self.say(data)
+        else:
+            self.flush()
+            if self._transport is not None and not self.gone:
+                self._transport.write(data)
         await self.drained()
 
     async def drained(self) -> None:

@@ -94,6 +94,7 @@ class Described:
 
     parameters: tuple[int, ...]  # the oids, in order
     fields: tuple[Field, ...]
+    schema: pa.Schema | None = None  # of the batches, where a client wants these themselves
 
 
 class Answer(Protocol):
@@ -131,8 +132,9 @@ class Session(Protocol):
         """The statements of a text; PgError 42601 where it is none, 0A000 or 42501 where it is not allowed."""
         ...
 
-    def describe(self, statement: Statement, declared: Sequence[int]) -> Described:
-        """`declared`: the oids of parameters that the client has given, 0 for those it leaves open."""
+    def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
+        """`declared`: the oids of parameters that the client has given, 0 for those it leaves open. `values`: as for
+        `run`, where they are known: with them, the fields are those of the answer to the last digit."""
         ...
 
     def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> Answer:
@@ -141,8 +143,8 @@ class Session(Protocol):
         for what Python has no value for (infinity, dates after 9999 or before 1)."""
         ...
 
-    def begin(self) -> None:
-        """From here on, all statements see one commit."""
+    def begin(self, commit: str | None = None) -> None:
+        """From here on, all statements see one commit: this one, of the same ref, or that of the first statement."""
         ...
 
     def end(self) -> None: ...

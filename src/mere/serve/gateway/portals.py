@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,26 +25,25 @@ class Prepared:
 
 
 class Rows:
-    """The rows of an answer, taken a piece at a time."""
+    """The rows of an answer, taken a piece at a time. `ended`: there are no more."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._pieces: Iterator[pa.RecordBatch] = _pieces(answer)
-        self._rest: pa.RecordBatch | None = None
+        self._pieces = encode.gathered(answer.batches())
+        self._rest: tuple[pa.RecordBatch, bool] | None = None
         self.taken = 0
         self.ended = False
 
     def take(self, limit: int | None) -> pa.RecordBatch | None:
         """The next rows, at most so many; None after the last."""
-        piece = self._rest if self._rest is not None else next(self._pieces, None)
+        piece, last = self._rest or next(self._pieces, (None, True))
         self._rest = None
-        if piece is None:
+        if piece is not None and limit is not None and piece.num_rows > limit:
+            self._rest = piece.slice(limit), last
+            piece, last = piece.slice(0, limit), False
+        if last:
             self.close()
-            return None
-        if limit is not None and piece.num_rows > limit:
-            self._rest = piece.slice(limit)
-            piece = piece.slice(0, limit)
-        self.taken += piece.num_rows
+        self.taken += 0 if piece is None else piece.num_rows
         return piece
 
     def close(self) -> None:
@@ -53,11 +52,6 @@ class Rows:
             self.ended = True
             self._rest = None
             self._answer.close()
-
-
-def _pieces(answer: Answer) -> Iterator[pa.RecordBatch]:
-    for batch in answer.batches():
-        yield from encode.pieces(batch)
 
 
 @dataclass

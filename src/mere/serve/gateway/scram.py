@@ -42,6 +42,11 @@ class Verifier:
         stored_key = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
         return cls(iterations, salt, stored_key, _hmac(salted, b"Server Key"))
 
+    def fits(self, password: str) -> bool:
+        """Where a client has sent the password itself."""
+        given = Verifier.of(password, salt=self.salt, iterations=self.iterations)
+        return hmac.compare_digest(given.stored_key, self.stored_key)
+
     @classmethod
     def read(cls, text: str) -> Verifier:
         """ValueError where it is none."""

@@ -8,12 +8,13 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from mere.serve.gateway import startup, wire
 from mere.serve.gateway.audit import Log
+from mere.serve.gateway.beside import Endpoint, Shared
 from mere.serve.gateway.connection import SHUT_DOWN, Connection, told
 from mere.serve.gateway.link import Gone, Link
 from mere.serve.gateway.metrics import Metrics
@@ -48,6 +49,7 @@ class Server:
     settings: Settings = field(default_factory=Settings)
     log: Log = field(default_factory=lambda: Log(None))
     metrics: Metrics = field(default_factory=Metrics)
+    beside: Sequence[Endpoint] = ()  # other ways in
 
     def __post_init__(self) -> None:
         self._pool = Pool(self.settings.workers)
@@ -68,6 +70,9 @@ class Server:
             lambda: Link(self._accept), self.settings.host, self.settings.port, backlog=_BACKLOG, reuse_address=True
         )
         port = int(self._listener.sockets[0].getsockname()[1])
+        shared = Shared(loop, self._pool, self.log, self.metrics, self.settings.max_connections)
+        for each in self.beside:
+            each.start(shared)
         if self.settings.monitor_port is None:
             return port, None
         return port, await self._monitor.start(self.settings.host, self.settings.monitor_port)
@@ -94,15 +99,22 @@ class Server:
             self._listener.close()
         for _, connection in list(self._connections.values()):
             connection.shut_down()
+        others = [asyncio.ensure_future(each.stop(self.settings.grace_seconds)) for each in self.beside]
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.settings.grace_seconds)
-        self._cut()
+        self._cut_clients()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await asyncio.gather(*others)
         self._monitor.stop()
         self._pool.close()
 
     def _cut(self) -> None:
+        self._cut_clients()
+        for each in self.beside:
+            each.cut()
+
+    def _cut_clients(self) -> None:
         for link in list(self._links):
             link.abort()
         for _, connection in list(self._connections.values()):

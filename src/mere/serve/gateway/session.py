@@ -63,18 +63,25 @@ class LakeSession:
     def read(self, text: str) -> list[Statement]:
         return statements.read(text)
 
-    def describe(self, statement: Statement, declared: Sequence[int]) -> Described:
+    def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
         if (shown := self._shown(statement)) is not None:
-            return Described((), _fields(shown.schema))
+            return Described((), _fields(shown.schema), shown.schema)
         compiled = self._compiler(lambda *_: None).compile(statement.about["tree"], declared)
         try:
-            sql = compiled.sql_without_values
+            sql = compiled.sql_without_values if values is None else compiled.sql
             compiled.confirm(sql)
             if statement.about.get("explain"):
-                return Described(compiled.oids, _fields(_plan([]).schema))
+                plan = _plan([]).schema
+                return Described(compiled.oids, _fields(plan), plan)
+            zone = self.settings["TimeZone"]
+            if values is None and zone in compiled.described:
+                return compiled.described[zone]
             with self._execution(compiled) as running:
-                schema = running.schema(sql)
-            return Described(compiled.oids, _fields(schema))
+                schema, named = running.schema(sql, values)
+            described = Described(compiled.oids, _fields(named), schema)
+            if values is None:
+                compiled.described[zone] = described
+            return described
         finally:
             compiled.release()
 
@@ -116,9 +123,12 @@ class LakeSession:
 
     # Pins
 
-    def begin(self) -> None:
+    def begin(self, commit: str | None = None) -> None:
         self._in_transaction = True
-        self._pin = None
+        try:
+            self._pin = self._backend.pin(self._database, commit) if commit is not None else None
+        except MereError as error:
+            raise _unreachable(error, self._database) from error
 
     def end(self) -> None:
         self._in_transaction = False
@@ -151,10 +161,7 @@ class LakeSession:
 
     def _set(self, name: str, value: str) -> None:
         spelled = settings_.spelled(name)
-        checked = settings_.checked(spelled, value)
-        if spelled == "statement_timeout":
-            _milliseconds(checked)
-        self._settings[spelled] = checked
+        self._settings[spelled] = settings_.checked(spelled, value)
         self._local.pop(spelled, None)
 
     # Running
@@ -175,26 +182,27 @@ class LakeSession:
             raise _unreachable(error, self._database) from error
         known = self.settings
         path = tuple(_schemas(known["search_path"]))
-        existing = {namespace for namespace in pin.tables.namespaces if self._sees(pin, namespace)}
-        around = Surroundings(
-            database=self._database,
-            databases=self._backend.databases(self._role),
-            user=self._user,
-            settings=known,
-            process=0,
-            started=self._backend.started,
-        )
         context = Context(
             user=self._user,
             database=self._database,
             commit=pin.commit,
             settings=known,
-            schemas=tuple(schema for schema in path if schema in existing or schema == "public"),
+            schemas=tuple(schema for schema in path if schema == "public" or self._sees(pin, schema)),
             version=self._backend.version,
             set=set_,
         )
-        tables = catalog.tables(pin, self._role, around)
+        tables = catalog.tables(pin, self._role, lambda: self._surroundings(known))
         return Compiler(pin, self._role, context, tables, path, self._backend.engine_for, self._backend.plans)
+
+    def _surroundings(self, settings: dict[str, str]) -> Surroundings:
+        return Surroundings(
+            database=self._database,
+            databases=self._backend.databases(self._role),
+            user=self._user,
+            settings=settings,
+            process=0,
+            started=self._backend.started,
+        )
 
     def _sees(self, pin: Pin, namespace: str) -> bool:
         return any(table.namespace == namespace and self._role.may_read(table) for table in pin.tables)
@@ -220,7 +228,7 @@ class LakeSession:
 
     def _timeout(self) -> timedelta | None:
         """The shorter one of the role's and the session's."""
-        own = _milliseconds(self.settings["statement_timeout"])
+        own = settings_.duration("statement_timeout", self.settings["statement_timeout"])
         known = [each for each in (self._role.limits.time, own) if each]
         return min(known, default=None)
 
@@ -236,15 +244,18 @@ class Running:
         self._budget = Budget(timeout, self._cursor.interrupt)
         self._cancelled = False
 
-    def schema(self, sql: str) -> pa.Schema:
+    def schema(self, sql: str, values: Sequence[Any] | None) -> tuple[pa.Schema, pa.Schema]:
+        """As the batches have it, and with the types that DuckDB's Arrow shows as texts."""
         with self._working():
-            cursor = self._cursor.execute(f"SELECT * FROM ({sql}) LIMIT 0")
-            found = types.named(cursor.to_arrow_table().schema, cursor.description or ())
-            if not any(_NUMBERED.search(each.name) for each in found):
-                return found
-            # Of two columns with one name, a query around them would give the second another one.
-            described = self._cursor.execute(f"DESCRIBE {sql}").fetchall()
-        return pa.schema([each.with_name(name) for each, (name, *_) in zip(found, described, strict=True)])
+            bound = self._values(values) if values is not None else []
+            cursor = self._cursor.execute(f"SELECT * FROM ({sql}) LIMIT 0", bound)
+            found = cursor.to_arrow_table().schema
+            named = types.named(found, cursor.description or ())
+            if any(_NUMBERED.search(each.name) for each in found):
+                # Of two columns with one name, a query around them would give the second another one.
+                names = [name for name, *_ in self._cursor.execute(f"DESCRIBE {sql}", bound).fetchall()]
+                found, named = (_renamed(each, names) for each in (found, named))
+        return found, named
 
     def reader(self, sql: str, values: Sequence[Any]) -> pa.RecordBatchReader:
         with self._working():
@@ -353,6 +364,10 @@ def _fields(schema: pa.Schema) -> tuple[Field, ...]:
     return tuple(types.field(each.name, each.type) for each in schema)
 
 
+def _renamed(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([each.with_name(name) for each, name in zip(schema, names, strict=True)])
+
+
 def _plan(lines: Sequence[str]) -> pa.Table:
     return pa.table({"QUERY PLAN": pa.array(lines, pa.string())})
 
@@ -368,18 +383,6 @@ def _schemas(path: str) -> Iterator[str]:
         name = each.strip()
         if name and name != '"$user"':
             yield name.strip('"')
-
-
-def _milliseconds(text: str) -> timedelta | None:
-    """`5000`, `5s`, `2min`"""
-    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = text.strip()[len(number) :].strip() or "ms"
-    units = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-    try:
-        found = float(number) * units[unit]
-    except (ValueError, KeyError) as error:
-        raise PgError("22023", f'invalid value for parameter "statement_timeout": "{text}"') from error
-    return timedelta(milliseconds=found) if found > 0 else None
 
 
 def _unreachable(error: MereError, database: str) -> PgError:

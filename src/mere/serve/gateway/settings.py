@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.words import words
 
@@ -75,6 +77,8 @@ def checked(name: str, value: str) -> str:
         return "UTF8"
     if name == "TimeZone":
         return zone(value)
+    if name == "statement_timeout":
+        duration(name, value)
     if name in ("default_transaction_read_only", "transaction_read_only"):
         return "on"  # whatever is asked for
     return value
@@ -91,6 +95,18 @@ _IGNORED = words("""
     compute_query_id force_parallel_mode debug_parallel_query synchronize_seqscans array_nulls
     timezone_abbreviations
 """)
+
+
+def duration(name: str, value: str) -> timedelta | None:
+    """`5000`, `5s`, `2min`; None for 0, which is no limit."""
+    number = value.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = value.strip()[len(number) :].strip() or "ms"
+    units = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+    try:
+        found = float(number) * units[unit]
+    except (ValueError, KeyError) as error:
+        raise PgError("22023", f'invalid value for parameter "{name}": "{value}"') from error
+    return timedelta(milliseconds=found) if found > 0 else None
 
 
 def zone(value: str) -> str:

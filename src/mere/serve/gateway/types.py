@@ -109,7 +109,7 @@ def of_arrow(arrow: pa.DataType) -> int:
 # By what Arrow calls them. A number without a sign needs the next wider one that has one.
 _PLAIN = {
     "bool": BOOL, "int8": INT2, "int16": INT2, "int32": INT4, "int64": INT8,
-    "uint8": INT2, "uint16": INT4, "uint32": INT8, "uint64": NUMERIC,
+    "uint8": INT2, "uint16": INT4, "uint32": OID, "uint64": NUMERIC,
     "float": FLOAT4, "halffloat": FLOAT4, "double": FLOAT8,
     "date32[day]": DATE, "date64[ms]": DATE, "month_day_nano_interval": INTERVAL,
     "duration[s]": INTERVAL, "duration[ms]": INTERVAL, "duration[us]": INTERVAL, "duration[ns]": INTERVAL,

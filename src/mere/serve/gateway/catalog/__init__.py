@@ -15,7 +15,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,13 @@ _OF_SERVER = surroundings.BUILDERS | hidden.OF_SERVER
 class Catalog(Mapping[str, "pa.Table"]):
     """By schema and name, such as `pg_catalog.pg_class`. A relation is made when it is first asked for."""
 
-    def __init__(self, contents: _Contents, around: Surroundings) -> None:
+    def __init__(self, contents: _Contents, around: Callable[[], Surroundings]) -> None:
         self._contents = contents
-        self._around = around
+        self._look_around = around
+
+    @cached_property
+    def _around(self) -> Surroundings:
+        return self._look_around()
 
     def __getitem__(self, relation: str) -> pa.Table:
         if build := _OF_SERVER.get(relation):
@@ -100,10 +104,9 @@ class Catalog(Mapping[str, "pa.Table"]):
         return relation in builtin.definitions() or relation in hidden.NAMES
 
 
-def tables(pin: Pin, role: Role, around: Surroundings | None = None) -> Catalog:
+def tables(pin: Pin, role: Role, around: Callable[[], Surroundings] | None = None) -> Catalog:
     """It costs nothing before a relation of it is asked for: most statements ask for none."""
-    around = around or Surroundings(database=pin.ref, user=role.name)
-    return Catalog(_KNOWN.of(pin, role), around)
+    return Catalog(_KNOWN.of(pin, role), around or (lambda: Surroundings(database=pin.ref, user=role.name)))
 
 
 def _same_everywhere(relation: str) -> pa.Table:

@@ -12,6 +12,7 @@ from mere.serve.gateway.catalog.names import quoted
 from mere.serve.gateway.catalog.objects import described, index_definition, key_definition
 from mere.serve.gateway.catalog.oids import CLASS, NAMESPACE
 from mere.serve.gateway.catalog.surroundings import Surroundings
+from mere.serve.gateway.catalog.typeinfo import typeinfo
 from mere.serve.gateway.catalog.types import built_in
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ def _table(rows: Sequence[tuple[Any, ...]], *names: str) -> pa.Table:
 OF_LAKE: dict[str, Callable[[Inventory], pa.Table]] = {
     f"{_PREFIX}{each.__name__}": each for each in (relations, definitions, comments, schemas)
 }
-FIXED: dict[str, Callable[[], pa.Table]] = {f"{_PREFIX}{each.__name__}": each for each in (types, functions, keywords)}
+FIXED: dict[str, Callable[[], pa.Table]] = {
+    f"{_PREFIX}{each.__name__}": each for each in (types, functions, keywords, typeinfo)
+}
 OF_SERVER: dict[str, Callable[[Surroundings], pa.Table]] = {
     f"{_PREFIX}{each.__name__}": each for each in (roles, settings)
 }

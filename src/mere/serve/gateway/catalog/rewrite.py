@@ -13,7 +13,7 @@ from functools import cache
 from sqlglot import exp
 
 from mere.serve.gateway import functions
-from mere.serve.gateway.catalog import builtin, calls
+from mere.serve.gateway.catalog import builtin, calls, typeinfo
 
 _SCHEMAS = ("pg_catalog", "information_schema")
 _TEXTS = frozenset({"text", "varchar", "name"})
@@ -31,6 +31,7 @@ MACROS = (
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
     """The same tree, changed in place; what is given back is its root."""
+    tree = typeinfo.look_up(tree)
     vectors = _Vectors.of(tree)
     parameters = {parameter.name for parameter in tree.find_all(exp.Parameter)}
     _show_vectors(tree, vectors)

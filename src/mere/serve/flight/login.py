@@ -1,0 +1,109 @@
+"""Who calls, and which ref is read: every call of Flight says it anew, in its headers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyarrow import flight
+
+from mere.errors import MereError
+from mere.serve.flight.errors import flight_error
+from mere.serve.flight.seals import Seals, content
+from mere.serve.gateway import scram
+from mere.serve.gateway.connection import told
+from mere.serve.gateway.port import PgError
+from mere.serve.gateway.users import Users
+
+KEY = "caller"  # of the middleware
+_DATABASE = "database"  # the header that names the ref
+_DEFAULT = "main"
+_NOBODY = "anonymous"  # who gives no name where everybody is let in
+
+Headers = Mapping[str, Sequence[str | bytes]]
+
+
+class Caller(flight.ServerMiddleware):  # type: ignore[misc]
+    def __init__(self, user: str, database: str, token: str | None = None) -> None:
+        super().__init__()
+        self.user = user
+        self.database = database
+        self._token = token
+
+    def sending_headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self._token}"} if self._token else {}
+
+
+@dataclass(frozen=True)
+class Login:
+    """By name and password, or by the token that is the answer to these. It ends with the server's process, with the
+    user, and with the password."""
+
+    users: Users | None  # None: everybody is let in
+    seals: Seals
+
+    def caller(self, headers: Headers) -> Caller:
+        """PgError 28P01 who is not let in."""
+        database = _header(headers, _DATABASE) or _DEFAULT
+        scheme, _, given = _header(headers, "authorization").partition(" ")
+        if scheme.lower() == "bearer":
+            return Caller(self._by_token(_decoded(given)), database)
+        name, _, password = _decoded(given).decode(errors="replace").partition(":")
+        if self.users is None:
+            name = name or _NOBODY
+        elif not name:
+            raise PgError("28P01", "a user's name and password are needed")
+        elif not self._fits(name, password):
+            raise PgError("28P01", f'password authentication failed for user "{name}"')
+        token = self.seals.close(self._purpose(name), name.encode())
+        return Caller(name, database, base64.b64encode(token).decode() if scheme else None)
+
+    def _fits(self, name: str, password: str) -> bool:
+        known = self.users.verifier(name) if self.users is not None else None
+        # Of a user that does not exist it takes as long.
+        return (known or scram.nobody(name, self.seals.secret)).fits(password)
+
+    def _by_token(self, token: bytes) -> str:
+        name = content(token).decode(errors="replace")
+        if not self.seals.holds(self._purpose(name), token):
+            raise PgError("28P01", "the token is not valid any more", hint="Log in again.")
+        return name
+
+    def _purpose(self, name: str) -> str:
+        return f"token {self.users.verifier(name) if self.users is not None else None}"
+
+
+class LoginFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    def __init__(self, login: Login) -> None:
+        super().__init__()
+        self._login = login
+
+    def start_call(self, _: flight.CallInfo, headers: Headers) -> Caller:
+        try:
+            return self._login.caller(headers)
+        except (PgError, MereError) as error:
+            raise flight_error(told(error)) from None
+
+
+class Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
+    """Clients shake hands for a token. What is to be said was said in the headers."""
+
+    def authenticate(self, outgoing: object, incoming: object) -> None:
+        pass
+
+    def is_valid(self, _: bytes) -> bytes:
+        return b""
+
+
+def _header(headers: Headers, name: str) -> str:
+    found = headers.get(name)
+    return str(found[0]).strip() if found else ""
+
+
+def _decoded(given: str) -> bytes:
+    try:
+        return base64.b64decode(given + "=" * (-len(given) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,55 @@
+"""Another way into the same server: it uses the same workers, log and counts, from threads of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from mere.serve.gateway.audit import Entry, Log
+from mere.serve.gateway.metrics import Metrics
+from mere.serve.gateway.pool import Pool
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """For threads that are not the event loop's."""
+
+    loop: asyncio.AbstractEventLoop
+    pool: Pool
+    log: Log
+    metrics: Metrics
+    most: int  # calls at a time
+
+    def work(self, job: Callable[[], Result]) -> Future[Result]:
+        """As soon as a worker is free."""
+        return asyncio.run_coroutine_threadsafe(self.pool.run(job), self.loop)
+
+    def record(self, entry: Entry) -> None:
+        self.loop.call_soon_threadsafe(self._record, entry)
+
+    def _record(self, entry: Entry) -> None:
+        self.metrics.statement(entry.seconds, entry.rows, entry.error)
+        self.log.write(entry)
+
+
+class Endpoint(Protocol):
+    """Started and stopped by the server, in its event loop."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it could not be stopped: a client takes nothing of what it was sent, and does not hang up."""
+        ...
+
+    def start(self, shared: Shared) -> None: ...
+    async def stop(self, seconds: float) -> None:
+        """Nobody new; what runs has so many seconds."""
+        ...
+
+    def cut(self) -> None:
+        """What runs fails."""
+        ...
