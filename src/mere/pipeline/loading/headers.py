@@ -126,12 +126,17 @@ def check_quotes(path: Path, place: str, text: Text) -> None:
     if not text.quote:
         return
     quote, delimiter = re.escape(text.quote), re.escape(text.delimiter)
-    value = f"{quote}{_inside_quotes(text)}{quote}|(?!{quote})(?:(?!{delimiter})[^\r\n])*+"
-    whole = re.compile(f"(?s)(?:(?:{value})(?:{delimiter}|\r\n?|\n|\\Z))*+".encode())
+    # Not possessive as for Java: Python gets that wrong for groups before 3.11.5.
+    inside = _inside_quotes(text).replace("*+", "*")
+    value = f"{quote}{inside}{quote}|(?!{quote})(?:(?!{delimiter})[^\r\n])*"
+    piece = re.compile(f"(?s)(?:{value})(?:{delimiter}|\r\n?|\n|\\Z)".encode())
     with opened(path) as file:
         content = file.read().removeprefix(codecs.BOM_UTF8)
-    found = whole.match(content)
-    end = found.end() if found else 0
+    end = 0
+    for found in piece.finditer(content):
+        if found.start() != end:
+            break
+        end = found.end()
     if end < len(content):
         line = content.count(b"\n", 0, end) + 1
         raise RunFailed(
