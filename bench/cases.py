@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from bench.case import Case, Result, Side, Target
 
@@ -352,9 +353,81 @@ LISTING = Case(
     prepare=script("mere", "listing_prepare"),
 )
 
+_TRIPS = (
+    "10 million taxi trips of 11 columns in a table that mere built, a partition a month, read with psycopg from `mere "
+    "serve`, a process of its own that writes its audit log; "
+)
+_IN_POSTGRES = (
+    "The peer is a Postgres on this machine with the same rows, in the order of time, with an index on it, vacuumed, "
+    "with 2 GB of shared buffers, asked by the same client."
+)
+
+
+def gateway(name: str, title: str, about: str, query: str, peer: str, *targets: Target, **more: Any) -> Case:
+    label = {"duckdb": "DuckDB in process", "postgres": "Postgres"}[peer]
+    prepare = ("--postgres",) if peer == "postgres" else ()
+    return Case(
+        name=f"gateway_{name}",
+        title=f"The gateway: {title}",
+        about=_TRIPS + about,
+        ours=script("mere serve", "gateway_mere", query, jvm=False),
+        peer=script(label, f"gateway_{peer}", query, jvm=False),
+        targets=targets,
+        prepare=script("mere", "gateway_prepare", *prepare),
+        by_name=True,
+        **more,
+    )
+
+
+_GROUP_BY = "revenue and distance by day and payment, 1,344 rows, again and again on one connection. "
+GATEWAYS = (
+    gateway(
+        "group_by",
+        "group-by of all rows",
+        _GROUP_BY + "The floor is DuckDB in the client's own process, on the same Parquet files.",
+        "group_by",
+        "duckdb",
+        Target("group_by", 1.3),
+        metrics=("group_by",),
+    ),
+    gateway(
+        "group_by_postgres",
+        "group-by of all rows, against Postgres",
+        _GROUP_BY + _IN_POSTGRES,
+        "group_by",
+        "postgres",
+        Target("group_by", 0.1),
+        metrics=("group_by",),
+        blocks=2,
+    ),
+    gateway(
+        "fetch",
+        "a million rows",
+        f"`fetchall()` of 1 million rows by a range of time. {_IN_POSTGRES} The memory is that of the server at its "
+        "peak, which includes a COPY of all 10 million.",
+        "fetch",
+        "postgres",
+        Target("fetch", 1.2),
+        Target("server_bytes", 400e6, absolute=True),
+        metrics=("fetch", "fetch_binary", "server_bytes"),
+        blocks=3,
+    ),
+    gateway(
+        "look_up",
+        "single trips",
+        "the trips of a moment and a zone, 300 one after the other, by parameters; then 20 each by 50 clients at once. "
+        "The floor is DuckDB in the client's own process, on the same Parquet files, with 50 threads.",
+        "look_up",
+        "duckdb",
+        Target("look_up", 3),
+        Target("errors", 0, absolute=True),
+        metrics=("look_up", "look_up_p99", "clients", "clients_p50", "clients_p99", "errors"),
+    ),
+)
+
 CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
     *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, HISTORY, MERGE, UNIT_TESTS, WARM),
-    *(LOAD, *LOAD_PEERS, LISTING),
+    *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS),
 )

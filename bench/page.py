@@ -34,6 +34,15 @@ NAMES = {
     "data_written_bytes": "bytes of data written",
     "metadata_written_bytes": "bytes of metadata written",
     "models": "time of all models",
+    "group_by": "group-by",
+    "fetch": "fetch, text",
+    "fetch_binary": "fetch, binary",
+    "server_bytes": "peak memory of the server",
+    "look_up": "look-up, p50",
+    "look_up_p99": "look-up, p99",
+    "clients": "1,000 look-ups of 50 clients",
+    "clients_p50": "one of these, p50",
+    "clients_p99": "one of these, p99",
 }
 
 
@@ -120,7 +129,7 @@ def side(metric: str, figures: dict[str, float] | None) -> str:
 
 
 def shown(metric: str, value: float) -> str:
-    if metric == "files":
+    if metric in ("files", "errors"):
         return f"{value:,.0f}"
     if metric == "rss" or metric.endswith("bytes"):
         return f"{value / 1e6:,.0f} MB" if value >= 1e7 else f"{value / 1e3:,.0f} kB"

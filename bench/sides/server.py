@@ -1,4 +1,4 @@
-"""A Postgres for one run of a side."""
+"""A Postgres for one run of a side, or one whose data stays for the next runs."""
 
 from __future__ import annotations
 
@@ -20,3 +20,14 @@ def running() -> Iterator[str]:
             yield server.new_database("lake")
         finally:
             server.stop()
+
+
+@contextmanager
+def kept(folder: Path) -> Iterator[str]:
+    """Its data are in the folder, and stay there. The server's own user must get to it."""
+    server = Postgres(folder, durable=True)
+    server.start()
+    try:
+        yield server.url()
+    finally:
+        server.stop()

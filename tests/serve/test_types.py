@@ -378,7 +378,7 @@ def test_no_rows_and_no_columns(format_: int) -> None:
 def test_a_batch_is_cut_by_rows_and_by_bytes() -> None:
     thin = pa.record_batch([pa.array(range(50_000))], ["x"])
     assert [each.num_rows for each in encode.pieces(thin)] == [16_384, 16_384, 16_384, 848]
-    wide = pa.record_batch([pa.array(["x" * 800_000] * 5)], ["x"])
+    wide = pa.record_batch([pa.array(["x" * 400_000] * 5)], ["x"])
     assert [each.num_rows for each in encode.pieces(wide)] == [2, 2, 1]
 
 
@@ -401,7 +401,7 @@ def test_small_batches_are_put_together_but_the_first_rows_do_not_wait() -> None
     assert [value for piece, _ in pieces for value in piece.column(0).to_pylist()] == list(range(40_960))
     assert list(encode.gathered([])) == []
     assert [last for _, last in encode.gathered([given[0].slice(0, 5), given[0].slice(0, 0)])] == [True]
-    long = pa.record_batch([pa.array(["x" * 800_000])], ["x"])
+    long = pa.record_batch([pa.array(["x" * 400_000])], ["x"])
     assert [piece.num_rows for piece, _ in encode.gathered([long] * 5)] == [2, 1, 2]
 
 

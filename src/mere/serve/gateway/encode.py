@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mere.serve.gateway.binary import Cells
 
 _ROWS = 16_384  # that are encoded at once
-_BYTES = 1 << 21  # and about so many bytes
+_BYTES = 1 << 20  # and about so many bytes
 _FIRST = 4096  # rows for which a client has to wait at most
 
 
