@@ -82,8 +82,8 @@ class FakeFacts:
         found = self.tables.get(table)
         return {str(table): Point(found.uuid, found.current, found.schema)} if found else {}
 
-    def offered(self, model: Model, afresh: bool = False) -> Offered:
-        raise AssertionError(f"{model} is no source ({afresh})")
+    def offered(self, model: Model, loaded: Mapping[str, Loaded]) -> Offered:
+        raise AssertionError(f"{model} is no source ({loaded})")
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]:
         raise AssertionError(f"{table} is no source")

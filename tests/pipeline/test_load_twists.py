@@ -104,6 +104,22 @@ def test_new_and_changed_files_of_a_window_come_together(shop: MakeShop) -> None
     assert ids(it) == [2, 3, 4, 5]
 
 
+def test_files_that_come_beside_what_they_were_are_counted_by_themselves(shop: MakeShop) -> None:
+    it = shop({SOURCE: ORDERS.replace("orders_{year}-{month}", "orders_*") + "on_change: append\n"})
+    for name in "abc":
+        put(it, name, f"{ord(name)},Oslo,1")
+    it("run")
+    assert [each.count("added-records") for each in it.lake.at("main").metadata(TABLE).snapshots] == [3]
+    put(it, "a", "1,Oslo,1", "2,Oslo,1")
+    put(it, "b", "3,Oslo,1")
+    put(it, "d", "4,Oslo,1")
+    it("run")
+    assert [each.count("added-records") for each in it.lake.at("main").metadata(TABLE).snapshots] == [3, 2, 1, 1]
+    assert ids(it) == [1, 2, 3, 4, 97, 98, 99]
+    files = [("a", 1), ("a", 2), ("b", 1), ("b", 1), ("c", 1), ("d", 1)]
+    assert sorted(ledger(it)) == [(f"orders_{name}.csv", rows, 0) for name, rows in files]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

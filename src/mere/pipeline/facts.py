@@ -154,10 +154,9 @@ class LakeFacts:
         read = [self.tables.metadata(name) for name in names if not self.tables.is_view(name)]
         return (glance(read, last),) if read else ()
 
-    def offered(self, model: Model, afresh: bool = False) -> Offered:
+    def offered(self, model: Model, loaded: Mapping[str, Loaded]) -> Offered:
         assert isinstance(model.body, Source)
         assert self.outside is not None
-        loaded = {} if afresh else self.loaded(model.name)
         return self.outside.offered(model.name, model.body, model.file, loaded)
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]:

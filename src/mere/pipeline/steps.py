@@ -106,8 +106,8 @@ class Facts(Protocol):
         last one was."""
         ...
 
-    def offered(self, model: Model, afresh: bool = False) -> Offered:
-        """What a source has that is not loaded; `afresh`: all that it has."""
+    def offered(self, model: Model, loaded: Mapping[str, Loaded]) -> Offered:
+        """What a source has that is not `loaded`."""
         ...
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]: ...

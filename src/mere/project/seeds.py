@@ -15,7 +15,7 @@ from mere.names import TableName, near
 from mere.project.inputs import with_lookups
 from mere.project.model import Csv, Kind, Model
 from mere.project.problems import Problems
-from mere.project.settings import NAME_RULE, SEED_KEYS, Settings, read_settings, valid_name
+from mere.project.settings import SEED_KEYS, Settings, name_by_path, read_settings
 
 DEFAULT_SCHEMA = "seeds"
 
@@ -26,7 +26,7 @@ def read_seed(path: Path, content: bytes, sidecar: tuple[Path, str] | None, cust
     file = path.as_posix()
     name, settings = TableName("", ""), Settings(Kind.SEED)
     with problems.gather():
-        name = _name(path)
+        name = name_by_path(path, "seed", DEFAULT_SCHEMA)
     if sidecar is not None:
         with problems.gather():
             settings = read_settings(entries.parse(sidecar[1], sidecar[0]), SEED_KEYS, customs, problems, Kind.SEED)
@@ -46,18 +46,6 @@ def read_seed(path: Path, content: bytes, sidecar: tuple[Path, str] | None, cust
     body = Csv(file, code, settings.types, settings.delimiter)
     inputs = tuple(with_lookups((), settings.fields.get("audits", ())))
     return Model(name, Kind.SEED, file, body, inputs, **settings.fields)
-
-
-def _name(path: Path) -> TableName:
-    parts = path.with_suffix("").parts[1:]
-    schema, name = parts if len(parts) == 2 else (DEFAULT_SCHEMA, parts[-1])
-    if len(parts) > 2:
-        raise ConfigError(
-            "a seed's folder is its schema", remedy=f"Move it to seeds/<schema>/{path.name}.", file=path.as_posix()
-        )
-    if not valid_name(schema, name):
-        raise ConfigError(f"`{schema}.{name}` cannot be a seed's name", remedy=NAME_RULE, file=path.as_posix())
-    return TableName(schema, name)
 
 
 def columns_of(content: bytes, delimiter: str) -> list[str]:

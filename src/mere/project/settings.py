@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mere.audits.audit import Audit, Custom, parse
@@ -68,6 +69,19 @@ class Settings:
 
 def valid_name(schema: str, name: str) -> bool:
     return bool(_PART.fullmatch(schema) and _PART.fullmatch(name)) and not name.endswith((QUARANTINE, LOADS))
+
+
+def name_by_path(path: Path, what: str, default_schema: str) -> TableName:
+    """Of a file in the folder of `what`s, as in `seeds/schema/name.csv`."""
+    parts = path.with_suffix("").parts[1:]
+    schema, name = parts if len(parts) == 2 else (default_schema, parts[-1])
+    if len(parts) > 2:
+        raise ConfigError(
+            f"a {what}'s folder is its schema", remedy=f"Move it to {what}s/<schema>/{path.name}.", file=path.as_posix()
+        )
+    if not valid_name(schema, name):
+        raise ConfigError(f"`{schema}.{name}` cannot be a {what}'s name", remedy=NAME_RULE, file=path.as_posix())
+    return TableName(schema, name)
 
 
 def read_settings(

@@ -14,12 +14,11 @@ from mere import entries
 from mere.audits.audit import Allowed, Audit, Custom, read_allowed
 from mere.audits.rules import Assert
 from mere.entries import Entry
-from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project.inputs import with_lookups
 from mere.project.model import Kind, Model
 from mere.project.problems import Problems
-from mere.project.settings import NAME_RULE, SOURCE_KEYS, Settings, read_settings, valid_name
+from mere.project.settings import SOURCE_KEYS, Settings, name_by_path, read_settings
 from mere.sources import declaration
 from mere.sources.source import RESERVED, Database, Feed, Files, Function, OnChange, Rest, Source
 
@@ -34,7 +33,7 @@ def read_source(path: Path, text: str, customs: Mapping[str, Custom]) -> Model:
     problems = Problems()
     name = TableName("", "")
     with problems.gather():
-        name = _name(path)
+        name = name_by_path(path, "source", DEFAULT_SCHEMA)
     entry = entries.parse(text, path)
     found: dict[str, Entry] = {}
     with problems.gather():
@@ -138,15 +137,3 @@ def _code(source: Source, function: str) -> str:
         case Function() as feed:
             how += [feed.cursor]
     return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()
-
-
-def _name(path: Path) -> TableName:
-    parts = path.with_suffix("").parts[1:]
-    schema, name = parts if len(parts) == 2 else (DEFAULT_SCHEMA, parts[-1])
-    if len(parts) > 2:
-        raise ConfigError(
-            "a source's folder is its schema", remedy=f"Move it to sources/<schema>/{path.name}.", file=path.as_posix()
-        )
-    if not valid_name(schema, name):
-        raise ConfigError(f"`{schema}.{name}` cannot be a source's name", remedy=NAME_RULE, file=path.as_posix())
-    return TableName(schema, name)

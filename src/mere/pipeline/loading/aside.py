@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
 from mere.audits.quarantine import AT, RULES, RUN
-from mere.errors import RunFailed
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
+from mere.pipeline.companions import declared, filled, standing
 from mere.pipeline.loading.records import LINE, RAW, WHY
 from mere.pipeline.materialize import Workshop, literal
-from mere.pipeline.state import PROPERTY
-from mere.pipeline.tables import expr, field_of, name_of, prepare, quoted
+from mere.pipeline.tables import expr, name_of, prepare, quoted
 from mere.project.model import Model
 from mere.sources.source import Source
 
@@ -51,9 +50,7 @@ class Aside:
         rows = self._described(bad)
         standing = self._standing()
         if standing:
-            for each in self.shop.spark.table(name_of(self.model.name.quarantine)).schema:
-                if not field_of(rows.schema, each.name):
-                    rows = rows.withColumn(each.name, expr("NULL").cast(each.dataType))
+            rows = filled(rows, self.shop.spark.table(name_of(self.model.name.quarantine)).schema)
         rows = prepare(self._declared, rows, self.shop.spark, standing, whole=False)
         rows.writeTo(name_of(self.model.name.quarantine)).option("fanout-enabled", "true").append()
         self.touched = True
@@ -92,26 +89,9 @@ class Aside:
 
     @property
     def _declared(self) -> Model:
-        return replace(
-            self.model,
-            name=self.model.name.quarantine,
-            description=f"Rows that did not go into {self.model}, because they could not be read or break its rules.",
-            columns={**self.model.columns, **_ABOUT},
-            contract={},
-            key=(),
-            partition_by=(),
-            sort_by=(),
-            audits=(),
-        )
+        about = f"Rows that did not go into {self.model}, because they could not be read or break its rules."
+        return declared(self.model, self.model.name.quarantine, about, {**self.model.columns, **_ABOUT})
 
     def _standing(self) -> Metadata | None:
-        tables, name = self.lake.at(self.branch), self.model.name.quarantine
-        if name not in tables:
-            return None
-        metadata = tables.metadata(name)
-        if self.touched or PROPERTY in metadata.properties:
-            return metadata
-        raise RunFailed(
-            f"{name} stands there already, and mere did not make it: bad rows of {self.model} cannot go there.",
-            remedy=f"Give it another name: mere rename {name} NEW_NAME --on {self.branch}",
-        )
+        name, purpose = self.model.name.quarantine, f"bad rows of {self.model}"
+        return standing(self.lake, self.branch, name, purpose, self.touched)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -20,8 +20,8 @@ from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
 from mere.pipeline.companions import Signatures, signature
 from mere.pipeline.loading.aside import Aside
-from mere.pipeline.loading.book import Book
 from mere.pipeline.loading.bring import Brought, Known, Place, Way, bring
+from mere.pipeline.loading.ledger import Ledger
 from mere.pipeline.loading.lines import with_lines
 from mere.pipeline.loading.records import LINE, RAW, WHY
 from mere.pipeline.materialize import WRITTEN, Workshop, literal, writer
@@ -31,6 +31,7 @@ from mere.pipeline.tables import expr, name_of, prepare, quoted
 from mere.project.model import Model
 from mere.project.sourcefile import READABLE
 from mere.sources.source import Files, Loaded, OnChange, Portion, Source
+from mere.windows import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +63,7 @@ class Loading:
         self._afresh = self._ledger_afresh = self.step.afresh  # whether what stands there is still to be replaced
         self._seen = {each.columns for each in self.loaded.values() if each.columns}
         self.aside = Aside(self.model, self.source, self.lake, self.branch, self.run, self.shop)
-        self.book = Book(self.model, self.lake, self.branch, self.shop)
+        self.ledger = Ledger(self.model, self.lake, self.branch, self.shop)
 
     @property
     def model(self) -> Model:
@@ -71,13 +72,13 @@ class Loading:
     @property
     def wrote(self) -> bool:
         """Whether anything came: an API may have been asked in vain."""
-        return self.book.touched
+        return self.ledger.touched
 
     def write(self) -> Iterator[bool]:
         """After each batch, whether what is there by now is worth to be signed before all is there."""
         # A run that goes on after it was cut off has loaded some of them already.
         portions = [each for each in self.step.portions if not self._has(each)]
-        batches = batched(portions, self.source)
+        batches = batched(portions, self.source, self.loaded)
         for number, batch in enumerate(batches, 1):
             self._load(batch, f"{self.run}-{secrets.token_hex(4)}")
             faults.point("load.batch")
@@ -267,7 +268,7 @@ class Loading:
 
     def _record(self) -> None:
         if self._new:
-            self.book.write(self._new, self._replaced, self._ledger_afresh)
+            self.ledger.write(self._new, self._replaced, self._ledger_afresh)
             self._ledger_afresh = False
             self._new, self._replaced = [], set()
         self._signed = time.monotonic()
@@ -279,14 +280,20 @@ class Loading:
         if self.aside.touched:
             of = f"quarantine of {self.model}"
             signed |= signature(self.lake, self.branch, name.quarantine, of, self.run, sample)
-        if self.book.touched:
+        if self.ledger.touched:
             signed |= signature(self.lake, self.branch, name.loads, f"ledger of {self.model}", self.run, sample)
         return signed
 
 
-def batched(portions: Sequence[Portion], source: Source) -> list[list[Portion]]:
-    """Files of one window come in one snapshot; without a window, so many as are declared."""
+def batched(portions: Sequence[Portion], source: Source, loaded: Collection[str]) -> list[list[Portion]]:
+    """Files of one window come in one snapshot; without a window, so many as are declared. One that comes beside what
+    was loaded of it before comes alone: its rows are counted by what its snapshot added."""
     feed = source.feed
-    size = feed.batch if isinstance(feed, Files) and source.trace.file and feed.on_change is not OnChange.APPEND else 1
-    groups = (list(group) for _, group in groupby(portions, key=lambda each: each.span))
+    size = feed.batch if isinstance(feed, Files) and source.trace.file else 1
+    adds = isinstance(feed, Files) and feed.on_change is OnChange.APPEND
+
+    def group_of(portion: Portion) -> tuple[Span | None, str]:
+        return portion.span, portion.name if adds and portion.name in loaded else ""
+
+    groups = (list(group) for _, group in groupby(portions, key=group_of))
     return [group[at : at + size] for group in groups for at in range(0, len(group), size)]

@@ -27,7 +27,6 @@ _NOT_TEXT = {
     b"\xff\xfe": ("UTF-16 text", "Make it UTF-8 first: iconv -f utf-16 -t utf-8"),
     b"\xfe\xff": ("UTF-16 text", "Make it UTF-8 first: iconv -f utf-16 -t utf-8"),
 }
-_REPLACED = "\ufffd"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def has_windows(model: Model) -> bool:
 
 def afresh(model: Model, facts: Facts, wish: Wish, *because: str) -> Step:
     """All that there is, whatever was loaded before; of windows, those that are asked for."""
-    offered = facts.offered(model, afresh=True)
+    offered = facts.offered(model, {})
     if refused := _refused(model, offered):
         return refused
     feed = _source(model).feed
@@ -45,7 +45,7 @@ def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step | N
     pressing = bool(state.towards) or wish.only is not None or model.name in wish.retry
     if not pressing and (at := _next_time(body, loaded.values())) and facts.now < at:
         return Step(model, Action.SKIP, (f"asked again from {stamp(at)} on",))
-    offered = facts.offered(model)
+    offered = facts.offered(model, loaded)
     if refused := _refused(model, offered) or _under_other_names(model, offered):
         return refused
     there = (*offered.new, *offered.changed, *offered.same)
@@ -93,8 +93,9 @@ def _under_other_names(model: Model, offered: Offered) -> Step | None:
 
 def again(model: Model, step: Step, facts: Facts, why: str) -> Step:
     """The portions of which rows are in quarantine are loaded again, as far as they are there."""
-    offered = facts.offered(model)
-    bad = {name for name, loaded in facts.loaded(model.name).items() if loaded.bad}
+    loaded = facts.loaded(model.name)
+    offered = facts.offered(model, loaded)
+    bad = {name for name, each in loaded.items() if each.bad}
     there = [each for each in (*offered.new, *offered.changed, *offered.same) if each.name in bad]
     known = {each.name for each in step.portions}
     more = [each for each in there if each.name not in known]

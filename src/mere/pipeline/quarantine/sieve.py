@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,9 @@ from mere.errors import RunFailed
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
-from mere.pipeline.companions import Signatures, signature
+from mere.pipeline.companions import Signatures, declared, filled, is_ours, signature, standing
 from mere.pipeline.materialize import Workshop, literal, query, within, writer
 from mere.pipeline.quarantine.lookups import looked_up
-from mere.pipeline.state import PROPERTY
 from mere.pipeline.steps import Action, Step
 from mere.pipeline.tables import expr, field_of, name_of, prepare, quoted
 from mere.project.model import Model
@@ -34,28 +33,13 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BAD = f"size({RULES}) > 0"
 _GOOD = f"size({RULES}) = 0"
-
-
-def table_of(model: Model) -> Model:
-    """A model's quarantine, declared as a model is: whatever breaks a rule must fit in there."""
-    about = {
-        RULES: "the rules that the row breaks",
-        RUN: "the run that put it aside",
-        AT: "the time of that run",
-        FROM: "of a row without a time: the start of the windows in whose build it came",
-        TO: "their end",
-    }
-    return replace(
-        model,
-        name=model.name.quarantine,
-        description=f"Rows that did not go into {model}, because they break its rules.",
-        columns={**model.columns, **about},
-        contract={},
-        key=(),
-        partition_by=(),
-        sort_by=(),
-        audits=(),
-    )
+_ABOUT = {
+    RULES: "the rules that the row breaks",
+    RUN: "the run that put it aside",
+    AT: "the time of that run",
+    FROM: "of a row without a time: the start of the windows in whose build it came",
+    TO: "their end",
+}
 
 
 @dataclass
@@ -134,18 +118,10 @@ class Sieve:
                 )
 
     def _standing(self) -> Metadata | None:
-        tables, name = self.lake.at(self.branch), self.model.name.quarantine
-        if name not in tables:
-            return None
-        metadata = tables.metadata(name)
-        if self._begun or (PROPERTY in metadata.properties and not metadata.is_view):
-            return metadata
-        if self.model.quarantines:
-            raise RunFailed(
-                f"{name} stands there already, and mere did not make it: bad rows of {self.model} cannot go there.",
-                remedy=f"Give it another name: mere rename {name} NEW_NAME --on {self.branch}",
-            )
-        return None
+        name, tables = self.model.name.quarantine, self.lake.at(self.branch)
+        if not self.model.quarantines and not self._begun and name in tables and not is_ours(tables.metadata(name)):
+            return None  # a table of that name is none of its business
+        return standing(self.lake, self.branch, name, f"bad rows of {self.model}", self._begun)
 
     def _sifted(self, frame: DataFrame, rules: Sequence[RowRule], span: Span | None) -> DataFrame:
         """With the rules that each row breaks."""
@@ -254,10 +230,13 @@ class Sieve:
         whole = whole or (standing is not None and not standing.rows)
         if standing and not whole:
             before = {old.casefold() for old in self.model.was.values()}
-            for each in self._table().schema:
-                if not field_of(rows.schema, each.name) and each.name.casefold() not in before:
-                    rows = rows.withColumn(each.name, expr("NULL").cast(each.dataType))
-        return prepare(table_of(self.model), rows, self.shop.spark, standing, whole=whole, breaking=whole)
+            rows = filled(rows, self._table().schema, before)
+        return prepare(self._declared, rows, self.shop.spark, standing, whole=whole, breaking=whole)
+
+    @property
+    def _declared(self) -> Model:
+        about = f"Rows that did not go into {self.model}, because they break its rules."
+        return declared(self.model, self.model.name.quarantine, about, {**self.model.columns, **_ABOUT})
 
     def _writer(self, rows: DataFrame) -> DataFrameWriterV2:
         return rows.writeTo(name_of(self.model.name.quarantine)).option("fanout-enabled", "true")

@@ -289,13 +289,23 @@ def _table(node: exp.Expr) -> exp.Expr:
 
 
 def _joined(node: exp.Expr) -> exp.Expr:
-    """An element joined to an array; for texts and two arrays, DuckDB does the same."""
+    """An element joined to an array; for two arrays, DuckDB does the same. For texts, too, but NULL joined to one is no
+    text there, so that the type would depend on values."""
     left, right = node.this, node.expression
     if isinstance(left, exp.Array) and isinstance(right, exp.Literal) and not right.is_string:
         return call("list_append", left, right)
     if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
         return call("list_prepend", left, right)
-    return node
+    return cast(node, "VARCHAR") if _is_text(left) or _is_text(right) else node
+
+
+def _is_text(node: exp.Expr) -> bool:
+    """Whether that can be told by its looks."""
+    if isinstance(node, exp.Cast):
+        return node.args["to"].args.get("kind") == "VARCHAR"
+    if isinstance(node, exp.Paren):
+        return _is_text(node.this)
+    return bool(node.is_string) or isinstance(node, exp.Parameter)
 
 
 OF_SESSION = tuple(_SESSION)

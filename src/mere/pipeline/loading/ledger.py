@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
-from mere.errors import RunFailed
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
+from mere.pipeline.companions import declared, standing
 from mere.pipeline.materialize import Workshop
-from mere.pipeline.state import PROPERTY
 from mere.pipeline.tables import expr, name_of, prepare
 from mere.project.model import Kind, Model
 from mere.sources.ledger import ABOUT, COLUMNS, row_of
@@ -25,7 +24,7 @@ _FILES = 20
 
 
 @dataclass
-class Book:
+class Ledger:
     model: Model
     lake: Lake
     branch: str
@@ -60,31 +59,12 @@ class Book:
 
     @property
     def _declared(self) -> Model:
-        return replace(
-            self.model,
-            name=self.model.name.loads,
-            kind=Kind.FULL,
-            description=f"What was loaded into {self.model}.",
-            columns=ABOUT,
-            was={},
-            contract={},
-            key=(),
-            partition_by=(),
-            sort_by=(),
-            audits=(),
-        )
+        like = replace(self.model, kind=Kind.FULL, was={})
+        return declared(like, self.model.name.loads, f"What was loaded into {self.model}.", ABOUT)
 
     def _standing(self) -> Metadata | None:
-        tables, name = self.lake.at(self.branch), self.model.name.loads
-        if name not in tables:
-            return None
-        metadata = tables.metadata(name)
-        if self.touched or PROPERTY in metadata.properties:
-            return metadata
-        raise RunFailed(
-            f"{name} stands there already, and mere did not make it: what is loaded cannot be written there.",
-            remedy=f"Give it another name: mere rename {name} NEW_NAME --on {self.branch}",
-        )
+        name, purpose = self.model.name.loads, f"the ledger of {self.model}"
+        return standing(self.lake, self.branch, name, purpose, self.touched)
 
 
 def _files(metadata: Metadata) -> int:
