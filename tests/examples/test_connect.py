@@ -42,8 +42,8 @@ def built(folder: Path, example: str, spark: str | None = None) -> Tables:
     Shell(folder.parent)("init", folder.name, "--example", example)
     if spark is not None:
         file = folder / "mere.yaml"
-        text = re.sub(r"    spark:\n(      .*\n)*", "", file.read_text(encoding="utf-8"))
-        file.write_text(text.rstrip("\n") + f"\n    spark: {{{spark}}}\n", encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r"    spark:\n(      .*\n)+", f"    spark: {{{spark}}}\n", text), encoding="utf-8")
     said = Shell(folder)("run").stdout
     assert ("Spark: " in said) == (spark is not None)
     with Lake.open(folder / "lake") as lake:

@@ -29,8 +29,8 @@ TRACE = ("year", "month", "_source_file", "_loaded_at", "_run")
         "tip": {"type": "decimal(10, 2)", "description": "by card; 0 for all others"},
         "total": {"type": "decimal(10, 2)", "description": "all that was paid, in dollars"},
         "duration_seconds": "bigint",
-        "speed_mph": {"type": "double", "description": "miles an hour, on average"},
-        "tip_rate": {"type": "double", "description": "tip / fare, of trips that were paid by card"},
+        "speed_mph": {"type": "decimal(14, 1)", "description": "miles an hour, on average"},
+        "tip_rate": {"type": "decimal(14, 4)", "description": "tip / fare, of trips that were paid by card"},
     },
     off={"missing-key": "two people may ride at the same time from one zone to another; only all columns tell"},
     audits=[
@@ -67,6 +67,7 @@ def trips(raw: DataFrame = table("bronze.yellow_trips", time="tpep_pickup_dateti
     )
     return typed.selectExpr(
         "*",
-        "round(miles * 3600.0D / duration_seconds, 1) AS speed_mph",
-        "CASE WHEN payment = 'card' AND fare > 0 THEN round(CAST(tip AS double) / fare, 4) END AS tip_rate",
+        # Decimals: the sum of doubles depends on the order in which they come.
+        "CAST(miles * 3600 / duration_seconds AS decimal(14, 1)) AS speed_mph",
+        "CAST(CASE WHEN payment = 'card' AND fare > 0 THEN tip / fare END AS decimal(14, 4)) AS tip_rate",
     )

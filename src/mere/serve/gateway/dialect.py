@@ -302,7 +302,7 @@ def _joined(node: exp.Expr) -> exp.Expr:
 def _is_text(node: exp.Expr) -> bool:
     """Whether that can be told by its looks."""
     if isinstance(node, exp.Cast):
-        return node.args["to"].args.get("kind") == "VARCHAR"
+        return bool(node.args["to"].args.get("kind") == "VARCHAR")
     if isinstance(node, exp.Paren):
         return _is_text(node.this)
     return bool(node.is_string) or isinstance(node, exp.Parameter)
