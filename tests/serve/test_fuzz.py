@@ -83,22 +83,10 @@ def garbled(dice: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_garbled_messages(server: Served) -> None:
-    dice = random.Random(88)
-    for _ in range(150):
-        with Raw(server.port) as client:
-            client.socket.settimeout(0.03)
-            try:
-                client.send(garbled(dice))
-                client.rest()
-            except OSError:
-                pass
-
-
-@pytest.mark.long
-def test_many_more_garbled_messages(server: Served) -> None:
-    dice = random.Random(99)
-    for _ in range(5000):
+@pytest.mark.parametrize("times", [150, pytest.param(5000, marks=pytest.mark.long)])
+def test_garbled_messages(server: Served, times: int) -> None:
+    dice = random.Random(times)
+    for _ in range(times):
         with Raw(server.port) as client:
             client.socket.settimeout(0.03)
             try:

@@ -3,6 +3,7 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -190,3 +191,73 @@ def test_a_bomb_fails_alone(house: House, sql: str) -> None:
     else:
         assert failure(session, sql).sqlstate in BOMBS[sql]
     assert rows(house.session, "select count(*) from gold.orders") == [("3",)]
+
+
+LOWEST = -(2**63)
+
+
+@pytest.mark.parametrize("function", ["lag", "lead"])
+@pytest.mark.parametrize("offset", [str(LOWEST), f"({LOWEST})", f"{LOWEST + 1} - 1", f"'{LOWEST}'::bigint", "$1"])
+@pytest.mark.parametrize("window", ["()", "(order by x)", "(partition by x)"])
+def test_offsets_below_all_rows(house: House, function: str, offset: str, window: str) -> None:
+    """With the lowest one, DuckDB falls over, and the server with it."""
+    values = [LOWEST] if offset == "$1" else []
+    sql = f"select {function}(x, {offset}) over {window} from (values (1), (2)) v(x)"
+    assert rows(house.session, sql, values, [20] * len(values)) == [(None,), (None,)]
+
+
+@pytest.mark.parametrize(
+    "sql", ["nth_value(x, {})", "ntile({})", "sum(x) over (rows between {} preceding and current row) --"]
+)
+@pytest.mark.parametrize("number", [LOWEST, LOWEST + 1, 2**63 - 1, 0, -1])
+def test_extreme_numbers_in_windows(house: House, sql: str, number: int) -> None:
+    try:
+        ask(house.session, f"select {sql.format(number)} over () from (values (1), (2)) v(x)")
+    except PgError as error:
+        assert error.sqlstate != "XX000"
+    assert rows(house.session, "select 1") == [("1",)]
+
+
+def test_a_long_chain_of_texts_is_joined_at_once(house: House) -> None:
+    began = time.process_time()
+    (found,) = rows(house.session, "select 'a'" + " || 'b'" * 300)
+    assert found == ("a" + "b" * 300,)
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("select " + "1," * 499_000 + "1", "54000"),
+        ("select count(*) from gold.orders a1" + "".join(f", gold.orders a{n}" for n in range(2, 120)), "54001"),
+        ("select repeat('x', 10001)", "53200"),
+        ("select lpad('x', 10001)", "53200"),
+    ],
+)
+def test_what_would_take_long_before_it_runs_is_refused(house: House, sql: str, sqlstate: str) -> None:
+    assert failure(house.session, sql).sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("select 1_000", "42601"),
+        ("select 0o17", "42601"),
+        ("select 12abc", "42601"),
+        ("select x from (values (1), (1), (2)) v(x) order by x fetch first 1 rows with ties", "0A000"),
+        ("select gold.orders.id from gold.orders o", "42P01"),
+        ("select gold.orders.id from gold.orders o, (values (1)) orders(id)", "42P01"),
+    ],
+)
+def test_what_would_be_read_otherwise_is_refused(house: House, sql: str, sqlstate: str) -> None:
+    assert failure(house.session, sql).sqlstate == sqlstate
+
+
+def test_a_column_may_name_the_schema_of_its_table(house: House) -> None:
+    for sql in (
+        "select min(gold.orders.id) from gold.orders",
+        "select min(gold.orders.id) from gold.customers c join gold.orders on true",
+        "select (select min(gold.orders.id)) from gold.orders",
+        "select x from (select min(gold.orders.id) x from (gold.orders cross join gold.customers)) y",
+    ):
+        assert rows(house.session, sql)[0] == ("1",)

@@ -12,7 +12,10 @@ import pytest
 from mere.lake.lake import Lake
 from mere.serve.gateway.backend import LakeBackend
 from mere.serve.gateway.port import PgError, Session
+from tests.serve import raw
 from tests.serve.asking import ask, failure, rows
+from tests.serve.raw import Raw, query
+from tests.serve.served import served
 
 
 def put(lake: Lake, table: str, values: list[int], ref: str = "main") -> None:
@@ -158,12 +161,53 @@ def test_statements_of_several_sessions_run_at_once(backend: LakeBackend) -> Non
     assert counts == [50_000] * 4
 
 
-def test_a_statement_can_be_cancelled_from_another_thread(backend: LakeBackend) -> None:
+SLOW = "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b where a % 7 = b % 11"
+
+
+@pytest.mark.parametrize("before", ["select 1", "explain select 1"])
+def test_a_statement_can_be_cancelled_from_another_thread(backend: LakeBackend, before: str) -> None:
     session = backend.connect("ann", "main", {})
+    rows(session, before)
     timer = threading.Timer(0.3, session.cancel)
     timer.start()
-    slow = "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b where a % 7 = b % 11"
-    error = failure(session, slow)
+    error = failure(session, SLOW)
     timer.join()
     assert (error.sqlstate, error.message) == ("57014", "canceling statement due to user request")
     assert ask(session, "select 1").rows == [("1",)]
+
+
+def test_nothing_is_left_of_an_explain(backend: LakeBackend) -> None:
+    session = backend.connect("ann", "main", {})
+    assert rows(session, "explain select count(*) from gold.a")
+    assert failure(session, "explain select no_such_column from gold.a").sqlstate == "42703"
+    assert session._running == set()
+    session.cancel()
+
+
+def test_what_has_ended_meanwhile_can_still_be_cancelled(backend: LakeBackend) -> None:
+    session = backend.connect("ann", "main", {})
+    answer = session.run(session.read("select 1")[0], [], [])
+    answer.close()
+    answer.cancel()
+
+
+def test_a_transaction_after_another_in_one_message_sees_one_commit(lake: Lake, backend: LakeBackend) -> None:
+    with served(backend) as found, Raw(found.port) as client:
+        found_first = client.ask(query("select 1; begin; commit; begin; select max(n) from gold.a"))
+        assert (raw.rows(found_first), found_first[-1]) == ([[b"1"], [b"0"]], (b"Z", b"T"))
+        publish(lake, 1)
+        assert raw.rows(client.ask(query("select max(n) from gold.b"))) == [[b"0"]]
+        assert raw.rows(client.ask(query("commit; select max(n) from gold.b"))) == [[b"1"]]
+
+
+def test_set_local_holds_in_a_transaction_after_another(backend: LakeBackend) -> None:
+    with served(backend) as found, Raw(found.port) as client:
+        answer = client.ask(query("begin; commit; begin; set local search_path = gold; select count(*) from a"))
+        assert (raw.sqlstates(answer), raw.rows(answer)) == ([], [[b"1"]])
+        assert raw.sqlstates(client.ask(query("commit; select count(*) from a"))) == ["42P01"]
+
+
+def test_a_chained_transaction_keeps_what_the_one_before_has_set(backend: LakeBackend) -> None:
+    with served(backend) as found, Raw(found.port) as client:
+        client.ask(query("begin; set search_path = gold; commit and chain; set search_path = silver; rollback"))
+        assert raw.rows(client.ask(query("show search_path"))) == [[b"gold"]]

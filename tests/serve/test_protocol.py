@@ -168,6 +168,14 @@ def test_a_transaction_sees_one_commit(client: Raw, backend: PlainBackend) -> No
     assert not session.pinned
 
 
+def test_what_follows_a_commit_in_the_same_message_sees_one_commit_too(client: Raw, backend: PlainBackend) -> None:
+    session = backend.sessions[-1]
+    assert client.ask(query("select 1; begin; commit; begin; select 2"))[-1] == (b"Z", b"T")
+    assert (session.pins, session.pinned) == (2, True)
+    client.ask(query("commit; select 1; select 2"))
+    assert (session.pins, session.pinned) == (3, False)
+
+
 def test_savepoints_bring_a_failed_transaction_back(client: Raw) -> None:
     client.ask(query("begin; savepoint a; savepoint b"))
     client.ask(query("select * from missing"))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from mere.errors import ConfigError
@@ -186,3 +187,70 @@ def _refused(session: Session, sql: str) -> PgError:
     with pytest.raises(PgError) as caught:
         session.run(statement.about.get("statement", statement), [], [])
     return caught.value
+
+
+@pytest.fixture(scope="module")
+def long_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeBackend]:
+    """So many rows that DuckDB learns on the way which of its filters is the cheapest."""
+    count = 100_000
+    notes = [f"SECRET-{number:06}" for number in range(count)]
+    table = pa.table({"owner": ["ann" if number % 2 else "bob" for number in range(count)], "note": notes})
+    configured = {name: {"rows": {"gold.notes": condition}} for name, condition in FILTERS.items()}
+    with Lake.create(tmp_path_factory.mktemp("long") / "lake") as lake:
+        orders.write(lake, "gold.notes", table)
+        backend = LakeBackend(lake, Roles(roles.parse(configured)))
+        yield backend
+        backend.close()
+
+
+FILTERS = {
+    "equal": "owner = 'nobody'",
+    "or": "owner = 'nobody' OR owner = 'none'",
+    "like": "owner LIKE 'no%'",
+    "of a function": "lower(upper(owner)) = 'nobody'",
+    "in": "owner IN ('nobody', 'none')",
+}
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        "regexp_replace('a', case when note > '' then '(' || note else 'a' end, 'b') = 'b'",
+        "regexp_count('a', '(' || note) = 0",
+        "regexp_split_to_array('a', '(' || note) is null",
+        "(note || 'x')::int = 1",
+        "1 / (length(note) - length(note)) = 1",
+    ],
+)
+@pytest.mark.parametrize("role", FILTERS)
+def test_no_error_tells_of_a_hidden_row(long_table: LakeBackend, role: str, probe: str) -> None:
+    session = long_table.connect(role, "main", {})
+    assert rows(session, f"select count(*) from gold.notes where {probe}") == [("0",)]
+    joined = f"gold.notes join (select note as other from gold.notes) m on note = other and {probe}"
+    assert rows(session, f"select count(*) from {joined}") == [("0",)]
+
+
+def test_the_catalogs_do_not_count_hidden_rows(long_table: LakeBackend) -> None:
+    session = long_table.connect("equal", "main", {})
+    assert rows(session, "select reltuples, pg_total_relation_size(oid) from pg_class where relname = 'notes'") == [
+        ("-1", "0")
+    ]
+    assert rows(session, "select n_live_tup from pg_stat_user_tables where relname = 'notes'") != [("100000",)]
+
+
+def test_names_that_differ_in_case_are_not_told_to_those_who_may_not_read_them(tmp_path: Path) -> None:
+    with Lake.create(tmp_path / "lake") as lake:
+        orders.write(lake, "silver.DUP", orders.CUSTOMERS)
+        orders.write(lake, "silver.Dup", orders.CUSTOMERS)
+        backend = LakeBackend(lake, Roles(roles.parse({"some": {"tables": "gold.*"}, "all": None})))
+        for user, sqlstate in {"some": "42P01", "all": "42P09"}.items():
+            assert failure(backend.connect(user, "main", {}), "select * from silver.dup").sqlstate == sqlstate
+        backend.close()
+
+
+def test_a_plan_is_not_told_to_whom_some_tables_are_hidden(ann: Session, backend: LakeBackend, lake: Lake) -> None:
+    assert failure(ann, "explain select 1").sqlstate == "42501"
+    assert ask(backend.connect("root", "main", {}), "explain select 1").rows
+    only_tables = LakeBackend(lake, Roles(roles.parse({"some": {"tables": "gold.*"}})))
+    assert failure(only_tables.connect("some", "main", {}), "explain select 1").sqlstate == "42501"
+    only_tables.close()

@@ -25,7 +25,7 @@ from mere.lake.lake import Lake
 from mere.serve.gateway.audit import Entry, Log, masked
 from mere.serve.gateway.scram import Verifier
 from tests.serve import raw
-from tests.serve.plain import PlainBackend
+from tests.serve.plain import PlainBackend, PlainSession
 from tests.serve.raw import Raw, query, rows
 from tests.serve.served import served
 from tests.serve.test_protocol import SLOW, eventually
@@ -43,6 +43,8 @@ from tests.serve.test_protocol import SLOW, eventually
         ("SELECT 'not ended", "SELECT ?"),
         ("SELECT b'01', X'ff', U&'x', .5, 10", "SELECT ?, ?, ?, ?, ?"),
         ("SET x = 'a'", "SET x = ?"),
+        (r"SELECT E'a\'secret" + "\\", "SELECT ?"),
+        ("SELECT 1.5, .5, 12a", "SELECT ?, ?, 12a"),
     ],
 )
 def test_literals_and_comments_are_left_out(statement: str, shown: str) -> None:
@@ -79,6 +81,23 @@ def test_a_log_with_values_has_them_and_the_same_hash() -> None:
     shown, hidden = json.loads(with_values.getvalue()), json.loads(without.getvalue())
     assert (shown["statement"], hidden["statement"]) == ("select 'x'", "select ?")
     assert shown["hash"] == hidden["hash"]
+
+
+def test_of_a_long_statement_the_beginning_is_shown_and_all_is_hashed() -> None:
+    file = io.StringIO()
+    log = Log(file)
+    texts = [f"select {'1, ' * 500_000} '{'s3cret ' * 10_000}', {last}" for last in "ab"]
+    texts += [f"select '{'s3cret ' * size}'" for size in range(1560, 1580)]  # cut off inside of the literal
+    texts += ["select " + "1" * 1_000_000 + "a"]
+    start = time.perf_counter()
+    for text in texts:
+        log.write(Entry("ann", "?", "main", None, text, 1, 0.001))
+    assert time.perf_counter() - start < 1
+    lines = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert lines[0]["statement"].startswith("select ?, ?, ?")
+    assert all(len(line["statement"]) <= 10_000 for line in lines)
+    assert lines[0]["hash"] != lines[1]["hash"]
+    assert "s3cret" not in file.getvalue()
 
 
 # What is watched
@@ -134,6 +153,28 @@ def test_what_does_not_finish_in_time_is_cut() -> None:
         eventually(lambda: found.server._pool.at_work > 0)
         found.call(found.server.stop())
         busy.close()
+
+
+def test_one_that_cannot_be_cancelled_does_not_save_the_others() -> None:
+    class Stubborn(PlainBackend):
+        def connect(self, user: str, database: str, settings: dict[str, str]) -> PlainSession:
+            session = super().connect(user, database, settings)
+            if database == "stubborn":
+                session.cancel = lambda: cancel_and_fail(session)  # type: ignore[method-assign]
+            return session
+
+    def cancel_and_fail(session: PlainSession) -> None:
+        PlainSession.cancel(session)
+        raise RuntimeError("Connection already closed!")
+
+    with served(Stubborn(), grace_seconds=0.2) as found:
+        clients = [Raw(found.port, database=database) for database in ("stubborn", "main", "stubborn")]
+        for client in clients:
+            client.send(query(SLOW))
+        eventually(lambda: found.server._pool.at_work == 3)
+        found.call(found.server.stop())
+        for client in clients:
+            client.close()
 
 
 # The command

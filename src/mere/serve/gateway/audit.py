@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from typing import IO
 
 _LONGEST = 10_000  # characters of a statement
+_MASKED = 11_000  # characters in which literals are looked for: it takes a millisecond for two thousand
 
 _TOKENS = re.compile(
     r"""
     (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
-    |(?P<literal>\b[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
+    |(?P<literal>\b[eE]'(?:[^'\\]|\\(?:.|\Z)|'')*(?:'|\Z)
         |(?:\b[bBxXnN]|\b[uU]&)?'(?:[^']|'')*(?:'|\Z)
         |\$(?P<quote>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=quote)\$|\Z)
-        |(?<![\w$."])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\b)
+        |(?<![\w$."])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\b)
     |(?P<name>"(?:[^"]|"")*(?:"|\Z))
     """,
     re.DOTALL | re.VERBOSE,
@@ -57,14 +58,15 @@ class Log:
     def write(self, entry: Entry) -> None:
         if self._file is None:
             return
-        text = masked(entry.statement)
+        text = masked(entry.statement[:_MASKED])
+        rest = entry.statement[_MASKED:]
         line = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "user": entry.user,
             "client": entry.client,
             "ref": entry.ref,
             "commit": entry.commit,
-            "hash": hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16],
+            "hash": hashlib.sha256((text + rest).encode(errors="replace")).hexdigest()[:16],
             "statement": (entry.statement if self._values else text)[:_LONGEST],
             "rows": entry.rows,
             "ms": round(entry.seconds * 1000, 3),

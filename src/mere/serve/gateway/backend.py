@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from mere.errors import InvalidName, LakeError, MereError, RefNotFound
 from mere.lake.refs import RefKind
@@ -16,6 +17,7 @@ from mere.serve.gateway.compiler import Plans
 from mere.serve.gateway.engine import Engine
 from mere.serve.gateway.limits import Resources
 from mere.serve.gateway.port import PgError
+from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.roles import Role, Roles
 from mere.serve.gateway.session import LakeSession
 from mere.serve.gateway.settings import SERVER_VERSION
@@ -23,6 +25,8 @@ from mere.serve.gateway.tables import Pin
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
+
+_PINS = 100  # that are kept although no session is at them
 
 
 class LakeBackend:
@@ -33,7 +37,9 @@ class LakeBackend:
         self._roles = roles or Roles()
         self._resources = resources or Resources()
         self._lock = threading.Lock()
-        self._pins: dict[str, Pin] = {}  # the last one of each ref
+        # The last one of each ref. A client may name as many as it likes: main@09:00:01, main@09:00:02.
+        self._pins: WeakValueDictionary[str, Pin] = WeakValueDictionary()
+        self._recent: Recent[str, Pin] = Recent(_PINS)
         self._engine: Engine | None = None
         self._retired: list[Engine] = []
         self.plans = Plans()
@@ -62,10 +68,10 @@ class LakeBackend:
         if commit is not None:
             return known if known and known.commit == commit else Pin(database, commit, self._lake.at(commit))
         tables = self._lake.at(database)
-        if known is not None and known.commit == tables.commit.id:
-            return known
-        found = self._pins[database] = Pin(database, tables.commit.id, tables)
-        return found
+        if known is None or known.commit != tables.commit.id:
+            known = self._pins[database] = Pin(database, tables.commit.id, tables)
+        self._recent.keep(database, known)
+        return known
 
     def databases(self, role: Role) -> tuple[str, ...]:
         """The refs that the role may connect to."""

@@ -335,6 +335,17 @@ def within_group(node: exp.Expr) -> exp.Expr:
     return call({"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc"}[name], ordered.this, share)
 
 
+def _neighbour(name: str) -> Callable[[_Args], exp.Expr]:
+    """Of a row, so many before or after it."""
+
+    def rewrite(values: _Args) -> exp.Expr:
+        if len(values) < 2 or isinstance(values[1], exp.Literal):
+            return call(name, *values)
+        return call(name, values[0], macro("row_offset", values[1]), *values[2:])
+
+    return rewrite
+
+
 _REWRITES: dict[str, Callable[[_Args], exp.Expr]] = {
     "age": _age,
     "array_prepend": _array_prepend,
@@ -342,6 +353,8 @@ _REWRITES: dict[str, Callable[[_Args], exp.Expr]] = {
     "date_part": _date_part,
     "decode": _decode,
     "encode": _encode,
+    "lag": _neighbour("lag"),
+    "lead": _neighbour("lead"),
     "format": _format,
     "json_extract_path": _json_path("json_extract"),
     "json_extract_path_text": _json_path("json_extract_string"),

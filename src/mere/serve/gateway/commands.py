@@ -27,6 +27,7 @@ REPORTED = (
 
 _COUNTED = ("SELECT", "FETCH", "MOVE", "COPY", "VALUES", "TABLE")
 _WITH_QUERY = (Kind.DECLARE, Kind.COPY_OUT)
+_SMALL = 4096  # bytes of values that are decoded without a thread
 
 
 class Commands:
@@ -85,10 +86,15 @@ class Commands:
         described = await self.work(lambda: self.session.describe(query, declared))
         return Prepared(statement, described.parameters, described.fields if kind is Kind.QUERY else None)
 
+    async def decoded(self, size: int, values: Callable[[], list[Any]]) -> list[Any]:
+        """The values of parameters: large ones in a thread, since an array of a megabyte takes seconds."""
+        return values() if size <= _SMALL else await self.work(values)
+
     # Carrying out
 
     async def simple(self, statement: Statement) -> None:
         """A statement of a simple query: its rows are described first, and all of them are sent, as text."""
+        self.pin()  # again, after a COMMIT in the same message
         self.transaction.check(statement)
         if statement.kind is Kind.QUERY:
             answer = await self.work(lambda: self.session.run(statement, (), ()))
@@ -177,9 +183,13 @@ class Commands:
         if self.transaction.open:
             self._warn("25001", "there is already a transaction in progress")
         else:
-            self._before = dict(self.session.settings)
-            self.transaction.begin()
+            self._open()
         await self._nothing(portal)
+
+    def _open(self) -> None:
+        self.pin()
+        self._before = dict(self.session.settings)
+        self.transaction.begin()
 
     async def _end(self, portal: Portal) -> None:
         statement, back = portal.prepared.statement, portal.prepared.statement.kind is Kind.ROLLBACK
@@ -195,17 +205,19 @@ class Commands:
             if back or failed:
                 self._restore()
         if statement.about.get("chain"):
-            self.pin()
-            self.transaction.begin()
+            self._open()
         self.link.say(wire.command_complete("ROLLBACK" if failed else statement.tag))
         return None
 
     def _restore(self) -> None:
         """What was SET in a transaction goes with it."""
-        now = self.session.settings
-        for name, value in self._before.items():
-            if now.get(name) != value:
-                self.session.set(name, value, False)
+        now, before = self.session.settings, self._before
+        for name in now.keys() - before.keys():
+            self.session.set(name, None, False)
+        # Those that become shorter come first: on the way, too, all of them together may not be too long.
+        for name in sorted(before, key=lambda name: len(before[name]) - len(now.get(name, ""))):
+            if now.get(name) != before[name]:
+                self.session.set(name, before[name], False)
 
     async def _savepoint(self, portal: Portal) -> None:
         name = portal.prepared.statement.about["name"]
@@ -336,8 +348,12 @@ class Commands:
                 f'wrong number of parameters for prepared statement "{about["name"]}"',
                 detail=f"Expected {len(wanted)} parameters but got {len(given)}.",
             )
-        values = [None if each is None else decode.of_text(each, oid) for each, oid in zip(given, wanted, strict=True)]
-        inner = Portal(prepared, values, portal.formats)
+        pairs = list(zip(given, wanted, strict=True))
+        values = await self.decoded(
+            sum(len(each or "") for each in given),
+            lambda: [None if each is None else decode.of_text(each, oid) for each, oid in pairs],
+        )
+        inner = Portal(prepared, values, formats=portal.formats)
         try:
             await self.execute(inner, None)
         finally:

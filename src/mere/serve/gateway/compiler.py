@@ -232,8 +232,8 @@ class Compiler:
             for each in filter_.walk():
                 guard.check_node(each)
             names.fold(filter_)
-            # DuckDB evaluates it before all that could fail: no error tells of a hidden row.
-            query = query.where(dialect.mend(filter_, self.context), copy=False)
+            # Nothing that the client asks goes below an OFFSET: an error of its own would tell of a hidden row.
+            query = query.where(dialect.mend(filter_, self.context), copy=False).offset(0, copy=False)
         subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
         node.replace(subquery)
 

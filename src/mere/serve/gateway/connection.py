@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 
 _LONGEST = 64 << 20  # bytes of a message
 _AGAIN = 0.05  # seconds after which a cancellation is repeated: it may have come before there was anything to cancel
+_TURN = 0.002  # seconds that a connection may answer before it is the others' turn
 _EMPTY = Statement(Kind.NOTHING, "", "")
 _LOG = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Connection:
         self._commands = Commands(link, session, self._work)
         self._skipping = False  # up to the next Sync, after an error
         self._working = self._busy = self._cancelled = self._ending = False
+        self._turn = 0.0  # when it began
         self._reading: asyncio.Task[tuple[bytes, bytes]] | None = None
         link.on_loss = self.cancel
 
@@ -101,10 +103,18 @@ class Connection:
                     await self._answer(letter, content)
                 finally:
                     self._busy = self._cancelled = False
+                await self._pause()
         except PgError as error:  # the conversation itself went wrong: there is no way back into it
             self._link.say(wire.error(error, "FATAL"))
         finally:
             self._commands.portals.close_all(held=True)
+
+    async def _pause(self) -> None:
+        """After an answer: the client has to take it before it gets more, and the other clients have their turn."""
+        await self._link.drained()
+        if time.monotonic() - self._turn > _TURN:
+            await asyncio.sleep(0)
+            self._turn = time.monotonic()
 
     async def _next(self) -> tuple[bytes, bytes]:
         if self._ending:
@@ -187,6 +197,7 @@ class Connection:
             self._link.say(wire.EMPTY_QUERY)
         for statement in statements:
             await self._logged(statement.text, lambda statement=statement: self._commands.simple(statement))  # type: ignore[misc]
+            await self._pause()
 
     async def _logged(self, text: str, step: Callable[[], Awaitable[Result]], only_errors: bool = False) -> Result:
         """With a line in the audit log."""
@@ -243,9 +254,11 @@ class Connection:
                 f'"{asked.statement}" requires {len(wanted)}'
             )
         formats = wire.spread(asked.formats, len(asked.values), "parameter")
-        values = [decode.value(*each) for each in zip(asked.values, wanted, formats, strict=True)]
+        size = sum(len(each or b"") for each in asked.values)
+        each_of = list(zip(asked.values, wanted, formats, strict=True))
+        values = await self._commands.decoded(size, lambda: [decode.value(*each) for each in each_of])
         columns = wire.spread(asked.results, len(prepared.fields or ()), "result column")
-        self._commands.portals.open(asked.portal, Portal(prepared, values, columns))
+        self._commands.portals.open(asked.portal, Portal(prepared, values, size, columns))
         self._link.say(wire.BIND_COMPLETE)
 
     async def _describe(self, content: bytes) -> None:

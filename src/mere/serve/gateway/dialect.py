@@ -7,7 +7,7 @@ refused with 0A000: a query must not quietly give other values than in Postgres.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -296,7 +296,17 @@ def _joined(node: exp.Expr) -> exp.Expr:
         return call("list_append", left, right)
     if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
         return call("list_prepend", left, right)
-    return cast(node, "VARCHAR") if _is_text(left) or _is_text(right) else node
+    # A chain of them is cast as a whole.
+    if isinstance(node.parent, exp.DPipe) or not any(map(_is_text, _operands(node))):
+        return node
+    return cast(node, "VARCHAR")
+
+
+def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
+    while isinstance(node, exp.DPipe):
+        yield node.expression
+        node = node.this
+    yield node
 
 
 def _is_text(node: exp.Expr) -> bool:

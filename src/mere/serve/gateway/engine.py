@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 CATALOG = "catalog"  # the schema of what stands in for pg_catalog and information_schema
-_KEPT = 2000
+_KEPT = 300  # tables; DuckDB takes about half a megabyte for each
 
 # As Postgres has it: 7 / 2 is 3, and NULL is greater than all.
 _SETTINGS = ("integer_division = true", "default_null_order = 'postgres'", "parquet_metadata_cache = true")
+
+# What is waiting to be fetched is kept small: long texts in it are not counted.
+_OF_A_STATEMENT = "SET TimeZone = 'UTC'; SET streaming_buffer_size = '64KiB'"
 
 
 class Engine:
@@ -54,7 +57,7 @@ class Engine:
             connection.execute(statement)
         allowed = ", ".join(literal(folder.rstrip("/") + "/") for folder in self.folders)
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
-        connection.execute("SET GLOBAL allowed_configs = ['TimeZone']")
+        connection.execute("SET GLOBAL allowed_configs = ['TimeZone', 'streaming_buffer_size']")
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
 
@@ -64,7 +67,7 @@ class Engine:
     def cursor(self) -> DuckDBPyConnection:
         """A connection for one statement."""
         cursor = self._connection.cursor()
-        cursor.execute("SET TimeZone = 'UTC'")
+        cursor.execute(_OF_A_STATEMENT)
         return cursor
 
     def fill(self, name: str, rows: Callable[[], pa.Table]) -> str:

@@ -54,14 +54,19 @@ _DENIED = words("""
 """)
 _SEQUENCES = frozenset({"nextval", "setval", "currval", "lastval"})
 MOST_NODES = 100_000
+MOST_JOINS = 60  # DuckDB plans more of them for seconds, and cannot be interrupted meanwhile
 
 
 def check(tree: exp.Expr) -> None:
     """PgError, unless the query reads and does nothing else."""
+    joins = 0
     for number, node in enumerate(tree.walk()):
         if number > MOST_NODES:
             raise PgError("54000", "the statement is too long")
         check_node(node)
+        joins += isinstance(node, exp.Join)
+    if joins > MOST_JOINS:
+        raise PgError("54001", f"the statement joins too many tables: {joins}, of at most {MOST_JOINS}")
     if not isinstance(tree, exp.Query | exp.Values | exp.Subquery):
         raise PgError("42601", "this is not a query")
     _check_growth(tree)
@@ -100,6 +105,8 @@ def check_node(node: exp.Expr) -> None:
     elif isinstance(node, exp.Parameter):
         if not isinstance(node.this, exp.Literal) or not node.name.isdigit() or not 0 < int(node.name) <= 65_535:
             raise PgError("42601", f'syntax error at or near "{node.sql()}"')
+    elif isinstance(node, exp.LimitOptions) and (node.args.get("with_ties") or node.args.get("percent")):
+        raise PgError("0A000", "FETCH FIRST … WITH TIES is not supported")
     elif isinstance(node, exp.Placeholder):
         raise PgError("42601", 'syntax error at or near "?"', hint="Parameters are written $1, $2.")
     elif node.key not in _NODES:

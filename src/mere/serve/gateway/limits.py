@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from datetime import timedelta
 from itertools import count
 
 from mere.serve.gateway.port import PgError
+
+_LOG = logging.getLogger(__name__)
 
 TEXT = 1_000_000  # characters of a text with statements: to parse more of it would keep others waiting
 
@@ -93,7 +96,10 @@ class _Clock:
                     self._off.discard(number)
                     continue
                 # Under the lock, so that it never rings for a statement that has ended meanwhile.
-                ring()
+                try:
+                    ring()
+                except Exception:  # noqa: BLE001 the others still have their timeouts
+                    _LOG.exception("a statement could not be ended at its timeout")
 
 
 _CLOCK = _Clock()

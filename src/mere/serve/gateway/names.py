@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import count
@@ -80,6 +80,9 @@ class Scope:
             try:
                 table = self.pin.directory.find([schema.name, name.name])
             except QueryError as error:
+                written = f"{schema.name}.{name.name}".lower()
+                if not any(str(each).lower() == written and self.role.may_read(each) for each in self.pin.tables):
+                    return None
                 raise PgError("42P09", error.message) from error
             if table is not None and not (_fits(schema, table.namespace) and _fits(name, table.name)):
                 return None
@@ -137,7 +140,7 @@ def resolve(tree: exp.Expr, scope: Scope) -> Found:
             found.relations.append((node, scope.find(node)))
     for defined in tree.find_all(exp.CTE):
         defined.args["alias"].set("this", exp.to_identifier(renamed[id(defined)], quoted=True))
-    _drop_schemas(tree, {(relation.schema, relation.name) for _, relation in found.relations})
+    _drop_schemas(tree, found)
     return found
 
 
@@ -191,12 +194,39 @@ def point(node: exp.Table, schema: str, name: str) -> None:
     node.set("this", exp.to_identifier(name, quoted=True))
 
 
-def _drop_schemas(tree: exp.Expr, relations: set[tuple[str, str]]) -> None:
-    """`gold.orders.id` becomes `orders.id`, which follows the alias."""
+def _drop_schemas(tree: exp.Expr, found: Found) -> None:
+    """`gold.orders.id` becomes `orders.id`, where that is this table: one with an alias is known by nothing else."""
+    plain = {id(node): (relation.schema, relation.name) for node, relation in found.relations if not node.alias}
     for column in tree.find_all(exp.Column):
-        if column.args.get("db") and (column.text("db"), column.table) in relations:
+        if column.args.get("db") and _meant(column, plain) == (column.text("db"), column.table):
             column.set("db", None)
             column.set("catalog", None)
+
+
+def _meant(column: exp.Column, plain: Mapping[int, tuple[str, str]]) -> tuple[str, str] | None:
+    """The table without an alias that goes by the name in the nearest FROM in which one does."""
+    select = column.find_ancestor(exp.Select)
+    while select is not None:
+        for node in _tables(select):
+            if node.alias_or_name == column.table:
+                return plain.get(id(node))
+        select = select.find_ancestor(exp.Select)
+    return None
+
+
+def _tables(select: exp.Select) -> Iterator[exp.Expr]:
+    """What stands in its FROM, also in parentheses, without what subqueries have in theirs."""
+    waiting = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.From | exp.Join | exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.Expr):
+            yield node
+        if isinstance(node, exp.Table | exp.Subquery | exp.Paren):
+            waiting += node.args.get("joins") or []
+            if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table | exp.Paren):
+                waiting.append(node.this)
 
 
 def name_columns(tree: exp.Expr) -> exp.Expr:

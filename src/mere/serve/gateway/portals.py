@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Encode = Callable[["pa.RecordBatch"], memoryview]
 
+_MOST = 1000  # statements with a name, and as many portals
+_WEIGHT = 1_000_000  # of all with a name: a tree that was read takes up to 500 bytes for each character of its text
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -22,6 +25,10 @@ class Prepared:
     statement: Statement
     parameters: tuple[int, ...] = ()
     fields: tuple[Field, ...] | None = None
+
+    @property
+    def weight(self) -> int:
+        return len(self.statement.text) + len(self.fields or ())
 
 
 class Rows:
@@ -60,6 +67,7 @@ class Portal:
 
     prepared: Prepared
     values: Sequence[Any] = ()
+    size: int = 0  # of the values, as they were sent
     formats: tuple[int, ...] = ()  # of the columns
     rows: Rows | None = None
     started: bool = False
@@ -70,6 +78,10 @@ class Portal:
     @property
     def fields(self) -> tuple[Field, ...]:
         return self.prepared.fields or ()
+
+    @property
+    def weight(self) -> int:
+        return self.prepared.weight + self.size
 
     def start(self, answer: Answer) -> None:
         """A table may have got another column since the client was told of the columns."""
@@ -93,6 +105,7 @@ class Portals:
     def prepare(self, name: str, prepared: Prepared) -> None:
         if name and name in self.statements:
             raise PgError("42P05", f'prepared statement "{name}" already exists')
+        _make_sure_of_room(self.statements, name, prepared, "prepared statements", "DEALLOCATE or DISCARD ALL")
         self.statements[name] = prepared
 
     def statement(self, name: str) -> Prepared:
@@ -102,8 +115,13 @@ class Portals:
         return self.statements[name]
 
     def open(self, name: str, portal: Portal) -> None:
-        if name and name in self.portals:
-            raise PgError("42P03", f'cursor "{name}" already exists')
+        try:
+            if name and name in self.portals:
+                raise PgError("42P03", f'cursor "{name}" already exists')
+            _make_sure_of_room(self.portals, name, portal, "cursors and portals", "CLOSE, COMMIT or DISCARD ALL")
+        except PgError:
+            portal.close()
+            raise
         self.close(name)
         self.portals[name] = portal
 
@@ -125,3 +143,17 @@ class Portals:
         """At the end of a transaction only those that are not held."""
         for name in [name for name, portal in self.portals.items() if held or not portal.hold]:
             self.close(name)
+
+
+def _make_sure_of_room(
+    known: Mapping[str, Prepared] | Mapping[str, Portal], name: str, new: Prepared | Portal, what: str, how: str
+) -> None:
+    """The one without a name always has some, since the next replaces it; so has the first, however long it is."""
+    others = [len(other) + each.weight for other, each in known.items() if other]
+    if not name or not others:
+        return
+    hint = f"{how} makes room."
+    if len(others) >= _MOST:
+        raise PgError("53400", f"this connection has {_MOST} {what} already", hint=hint)
+    if sum(others) + len(name) + new.weight > _WEIGHT:
+        raise PgError("53400", f"the {what} of this connection take too much memory", hint=hint)

@@ -46,8 +46,8 @@ class Role:
 
     @property
     def is_restricted(self) -> bool:
-        """To some of the columns or rows of a table that it reads."""
-        return bool(self.visible or self.filters)
+        """To some tables, or some of the columns or rows of one."""
+        return self.tables != ("*",) or bool(self.visible or self.filters)
 
     @cached_property
     def key(self) -> str:

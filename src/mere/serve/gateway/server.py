@@ -115,10 +115,13 @@ class Server:
             each.cut()
 
     def _cut_clients(self) -> None:
-        for link in list(self._links):
-            link.abort()
-        for _, connection in list(self._connections.values()):
-            connection.cancel()
+        cuts = [link.abort for link in self._links]
+        cuts += [connection.cancel for _, connection in self._connections.values()]
+        for cut in cuts:
+            try:
+                cut()
+            except Exception:  # noqa: BLE001 the others are still to be cut
+                _LOG.exception("a client could not be cut off")
 
     # A client
 

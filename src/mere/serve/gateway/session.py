@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -98,10 +98,10 @@ class LakeSession:
             compiled.confirm(sql)
             if statement.about.get("explain") and self._role.is_restricted:
                 raise PgError("42501", "permission denied to explain: a plan would show what this role may not see")
-            running = self._start(compiled)
             if statement.about.get("explain"):
-                return FixedAnswer(_plan(running.explain(sql, values)))
-            return LakeAnswer(running, sql, values, self._role.limits.rows, self._stop)
+                with self._execution(compiled) as running:
+                    return FixedAnswer(_plan(running.explain(sql, values)))
+            return LakeAnswer(self._start(compiled), sql, values, self._role.limits.rows, self._stop)
         except BaseException:
             compiled.release()
             raise
@@ -154,6 +154,7 @@ class LakeSession:
         elif local:
             spelled = settings_.spelled(name)
             checked = settings_.checked(spelled, value)
+            settings_.fit(self.settings | {spelled: checked})
             if self._in_transaction:
                 self._local[spelled] = checked
         else:
@@ -161,7 +162,9 @@ class LakeSession:
 
     def _set(self, name: str, value: str) -> None:
         spelled = settings_.spelled(name)
-        self._settings[spelled] = settings_.checked(spelled, value)
+        checked = settings_.checked(spelled, value)
+        settings_.fit(self._settings | {spelled: checked})
+        self._settings[spelled] = checked
         self._local.pop(spelled, None)
 
     # Running
@@ -272,7 +275,6 @@ class Running:
     def explain(self, sql: str, values: Sequence[Any]) -> list[str]:
         with self._working():
             rows = self._cursor.execute(f"EXPLAIN {sql}", self._values(values)).fetchall()
-        self.close()
         return [line for _, plan in rows for line in plan.splitlines()]
 
     def _values(self, values: Sequence[Any]) -> list[Any]:
@@ -281,7 +283,8 @@ class Running:
 
     def cancel(self) -> None:
         self._cancelled = True
-        self._cursor.interrupt()
+        with suppress(duckdb.ConnectionException):  # it has ended meanwhile
+            self._cursor.interrupt()
 
     @contextmanager
     def _working(self) -> Iterator[None]:

@@ -7,6 +7,9 @@ from datetime import timedelta
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.words import words
 
+_LONGEST = 1000  # characters of a value
+_MOST = 10_000  # characters of all settings of a connection: pg_settings is kept for each that asks for it
+
 SERVER_VERSION = "18.0"  # the one whose catalogs `catalog` has
 
 DEFAULTS = {
@@ -70,6 +73,8 @@ def checked(name: str, value: str) -> str:
         raise PgError("55P02", f'parameter "{name}" cannot be changed')
     if name not in DEFAULTS and "." not in name and name not in _IGNORED:
         raise PgError("42704", f'unrecognized configuration parameter "{name}"')
+    if len(value) > _LONGEST:
+        raise PgError("22023", f'invalid value for parameter "{name}": it is longer than {_LONGEST} characters')
     allowed = _ONLY.get(name)
     if allowed is not None and value.upper() not in {each.upper() for each in allowed}:
         raise PgError("22023", f'invalid value for parameter "{name}": "{value}"')
@@ -82,6 +87,16 @@ def checked(name: str, value: str) -> str:
     if name in ("default_transaction_read_only", "transaction_read_only"):
         return "on"  # whatever is asked for
     return value
+
+
+def fit(settings: dict[str, str]) -> None:
+    """PgError if they are too many."""
+    if sum(len(name) + len(value) for name, value in settings.items()) > _MOST:
+        raise PgError(
+            "53400",
+            f"the settings of this connection have more than {_MOST} characters",
+            hint="RESET those that are not needed, or DISCARD ALL.",
+        )
 
 
 # Postgres has them; here they change nothing.

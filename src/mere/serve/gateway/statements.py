@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.serve.gateway import copying, datatypes, fetching, guard, limits, syntax
 from mere.serve.gateway.port import Kind, PgError, Statement
+from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.words import Words
 
 _SHORT = 10_000  # characters of a text that is kept
+_KEPT = 100_000  # characters of all texts that are kept: their trees take up to 500 bytes for each
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE")
 _WRITES = (
     "INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT",
@@ -33,7 +34,13 @@ def read(text: str) -> list[Statement]:
         raise PgError("22021", "invalid byte sequence: the text has a null character in it")
     if len(text) > limits.TEXT:
         raise PgError("54000", f"the text is longer than {limits.TEXT} characters")
-    return list(_known(text) if len(text) < _SHORT else _read(text))
+    if len(text) >= _SHORT:
+        return list(_read(text))
+    found = _known.get(text)
+    if found is None:
+        found = _read(text)
+        _known.keep(text, found, len(text))
+    return list(found)
 
 
 def _read(text: str) -> tuple[Statement, ...]:
@@ -42,7 +49,7 @@ def _read(text: str) -> tuple[Statement, ...]:
 
 
 # Clients send the same texts again and again. Nobody changes what was read: it can be read once.
-_known = lru_cache(1000)(_read)
+_known: Recent[str, tuple[Statement, ...]] = Recent(_KEPT)
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:

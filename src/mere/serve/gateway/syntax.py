@@ -7,6 +7,7 @@ that the client wrote: what is not in `functions` is refused, so that nothing pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import sqlglot
@@ -17,6 +18,8 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.serve.gateway.port import PgError
+
+MOST_TOKENS = 200_000
 
 # Those with a grammar of their own: substring(x FROM 2 FOR 3).
 _GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
@@ -51,11 +54,26 @@ DIALECT = Dialect()
 
 def tokens(text: str) -> list[Token]:
     try:
-        return DIALECT.tokenize(text)
+        found: list[Token] = DIALECT.tokenize(text)
     except SqlglotError as error:
         raise PgError("42601", _first_line(error, "the text ends inside of a string, a name or a comment")) from error
     except RecursionError:
         raise too_complex() from None
+    if len(found) > MOST_TOKENS:
+        raise PgError("54000", "the statement is too long")
+    for number, after in pairwise(found):
+        if number.token_type is TokenType.NUMBER and after.start == number.end + 1 and _is_junk(after, text):
+            raise PgError(
+                "42601",
+                f'trailing junk after numeric literal at or near "{number.text}{after.text}"',
+                position=number.start + 1,
+            )
+    return found
+
+
+def _is_junk(token: Token, text: str) -> bool:
+    """`1_000` and `0o17` are numbers in Postgres; sqlglot would take what follows the first digits for a name."""
+    return text[token.start].isalpha() or text[token.start] == "_"
 
 
 def query(found: Sequence[Token], text: str) -> exp.Expr:

@@ -173,8 +173,10 @@ def take(tables: TableSet, role: Role) -> Inventory:
 
 
 def _allowed(shape: Shape, role: Role, table: TableName) -> Shape:
-    if not _reads_all(role):
+    if role.is_restricted:
         shape = replace(shape, sql=None)  # it may name what the role does not see
+    if role.row_filter(table) is not None:
+        shape = replace(shape, rows=-1, size=0)  # as if nobody had counted: it tells of rows that the role does not see
     if (names := role.columns(table)) is None:
         return shape
     allowed = set(names)
@@ -186,10 +188,6 @@ def _allowed(shape: Shape, role: Role, table: TableName) -> Shape:
         columns=tuple(replace(column, number=numbers[column.number]) for column in left),
         key=key if len(key) == len(shape.key) else (),
     )
-
-
-def _reads_all(role: Role) -> bool:
-    return role.tables == ("*",) and not role.visible and not role.filters
 
 
 class _Shapes:
