@@ -1,11 +1,12 @@
-"""The year as one writes it by hand in PySpark: each file appended to a table, then the same queries. In a session of
-the same kind, which has done it before, for a part of the year."""
+"""The year as one writes it by hand in PySpark: each file appended to a table, with the file, the time and a run in
+every row as mere has them, then the same queries. In a session of the same kind, which has done it before, for a part
+of the year."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,15 @@ if TYPE_CHECKING:
 
 
 def load(spark: SparkSession, months: Iterable[date]) -> float:
+    from pyspark.sql.functions import lit
+
     started = time.perf_counter()
     spark.sql("CREATE NAMESPACE IF NOT EXISTS bronze")
     for number, month in enumerate(months):
-        writer = spark.read.parquet(str(file(month))).writeTo(BRONZE).option("distribution-mode", "none")
+        rows = spark.read.parquet(str(file(month))).withColumns(
+            {"_source_file": lit(file(month).name), "_loaded_at": lit(datetime.now(UTC)), "_run": lit("by hand")}
+        )
+        writer = rows.writeTo(BRONZE).option("distribution-mode", "none")
         if number == 0:
             writer.using("iceberg").tableProperty("format-version", "2").create()
         else:
