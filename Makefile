@@ -21,7 +21,7 @@ demo: $(READY) ## the orders example: a run, a bad row stopped on its branch, th
 test: $(READY) ## the test suite, under 30 minutes on 2 cores
 	@$(PY) -m pytest -m "not long" --numprocesses 2 --dist loadfile
 
-test-long: $(READY) ## the long matrices, which `make test` leaves out: about an hour
+test-long: $(READY) ## the long matrices, which `make test` leaves out: about an hour and a half
 	@$(PY) -m pytest -m long --numprocesses 2
 
 lint: $(READY) ## style, format, types, import arrows

@@ -9,7 +9,7 @@ from mere.serve.gateway.words import words
 
 SCHEMA = "pg"  # of the macros below, in DuckDB
 
-# Those that DuckDB has under the same name, with the same meaning.
+# Those that DuckDB has under the same name, with the same meaning. For lag and lead, `calls` bounds the offset.
 SAME = words("""
     abs ceil ceiling floor sign sqrt cbrt exp ln pi radians degrees sin cos tan asin acos atan atan2 cot sinh cosh
     tanh asinh acosh atanh power pow gcd lcm random lower upper length reverse left right ltrim rtrim split_part
