@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -47,17 +47,25 @@ def real(postgres_server: Postgres) -> Iterator[Real]:
 
 def sent(column: pa.Array, oid: int, format_: int, zone: str = "UTC") -> list[bytes | None]:
     """The values of a column as they stand in DataRow messages."""
-    batch = pa.record_batch([column], ["x"])
-    data = bytes(encode.data_rows(batch, [Field("x", oid)], [format_], zone))
-    found: list[bytes | None] = []
+    return [value for (value,) in rows(pa.record_batch([column], ["x"]), [oid], [format_], zone)]
+
+
+def rows(
+    batch: pa.RecordBatch, oids: Sequence[int], formats: Sequence[int], zone: str = "UTC"
+) -> Iterator[list[bytes | None]]:
+    data = bytes(encode.data_rows(batch, [Field("x", oid) for oid in oids], formats, zone))
     at = 0
     while at < len(data):
-        letter, length, columns, size = struct.unpack_from("!cihi", data, at)
-        assert (letter, columns) == (b"D", 1)
-        assert length == 4 + 2 + 4 + max(size, 0)
-        found.append(None if size == -1 else data[at + 11 : at + 11 + size])
-        at += 1 + length
-    return found
+        letter, length, columns = struct.unpack_from("!cih", data, at)
+        assert (letter, columns) == (b"D", len(oids))
+        end, at = at + 1 + length, at + 7
+        found: list[bytes | None] = []
+        for _ in oids:
+            size = struct.unpack_from("!i", data, at)[0]
+            found.append(None if size == -1 else data[at + 4 : at + 4 + size])
+            at += 4 + max(size, 0)
+        assert at == end
+        yield found
 
 
 FLOATS = [
@@ -94,6 +102,8 @@ INTEGERS = [
     (types.INT2, pa.int16(), [0, 1, -1, 2**15 - 1, -(2**15), None]),
     (types.INT4, pa.int32(), [0, 1, -1, 2**31 - 1, -(2**31), None]),
     (types.INT8, pa.int64(), [0, 1, -1, 2**63 - 1, -(2**63), None]),
+    (types.INT8, pa.int64(), [sign * (10**power - less) for power in range(19) for less in (0, 1) for sign in (1, -1)]),
+    (types.INT8, pa.int64(), [-(10**power) for power in range(3)]),
     (types.OID, pa.int64(), [0, 1, 2**32 - 1, None]),
     (types.INT4, pa.int64(), [5, None]),  # the type that the client was told of counts
 ]
@@ -375,11 +385,40 @@ def test_no_rows_and_no_columns(format_: int) -> None:
     assert bytes(encode.data_rows(bare, [], [], "UTC")) == b"D\0\0\0\x06\0\0" * 2
 
 
+@pytest.mark.parametrize("formats", [[0], [1], [0, 1], [1, 0, 0]], ids=["text", "binary", "both", "mixed"])
+def test_rows_of_many_columns_have_the_values_of_each(formats: list[int]) -> None:
+    dice = random.Random(len(formats))
+    kinds: list[tuple[int, pa.DataType, Callable[[], Any]]] = [
+        (types.INT4, pa.int32(), lambda: dice.choice([7, -12345, 2**31 - 1])),
+        (types.NUMERIC, pa.decimal128(10, 2), lambda: Decimal(dice.randint(-(10**6), 10**6)) / 100),
+        (types.TIMESTAMP, pa.timestamp("us"), lambda: dice.randint(-(10**15), 10**15) // 10 ** dice.randint(0, 6)),
+        (types.TIMESTAMPTZ, pa.timestamp("us", "UTC"), lambda: dice.choice([0, 10**15, 2**63 - 1])),
+        (types.TEXT, pa.string(), lambda: dice.choice(["", "x", "\u00e9" * 40])),
+        (types.BOOL, pa.bool_(), lambda: dice.random() < 0.5),
+        (types.DATE, pa.date32(), lambda: dice.choice([0, 20_000, -800_000])),
+        (types.NUMERIC, pa.decimal128(38, 4), lambda: Decimal(dice.choice([1, 10**30]))),
+        (1007, pa.list_(pa.int32()), lambda: dice.choice([[], [1, None], [300]])),
+        (types.FLOAT8, pa.float64(), lambda: dice.choice([1.0, 0.1, float("nan")])),
+    ]
+    columns = []
+    for _, kind, value in kinds:
+        nothing = dice.choice([0.0, 0.3, 1.0])
+        columns.append(pa.array([None if dice.random() < nothing else value() for _ in range(500)], kind))
+    oids = [oid for oid, _, _ in kinds]
+    wanted = [formats[at % len(formats)] for at in range(len(oids))]
+    batch = pa.record_batch(columns, [f"c{at}" for at in range(len(oids))]).slice(3, 400)
+    alone = [
+        sent(column, oid, format_, "Asia/Kathmandu")
+        for column, oid, format_ in zip(batch.columns, oids, wanted, strict=True)
+    ]
+    assert list(rows(batch, oids, wanted, "Asia/Kathmandu")) == [list(each) for each in zip(*alone, strict=True)]
+
+
 def test_a_batch_is_cut_by_rows_and_by_bytes() -> None:
     thin = pa.record_batch([pa.array(range(50_000))], ["x"])
-    assert [each.num_rows for each in encode.pieces(thin)] == [16_384, 16_384, 16_384, 848]
-    wide = pa.record_batch([pa.array(["x" * 400_000] * 5)], ["x"])
-    assert [each.num_rows for each in encode.pieces(wide)] == [2, 2, 1]
+    assert [each.num_rows for each in encode.pieces(thin)] == [16_667, 16_667, 16_666]
+    wide = pa.record_batch([pa.array(["x" * 400_000] * 7)], ["x"])
+    assert [each.num_rows for each in encode.pieces(wide)] == [4, 3]
 
 
 def test_small_batches_are_put_together_but_the_first_rows_do_not_wait() -> None:
@@ -402,7 +441,7 @@ def test_small_batches_are_put_together_but_the_first_rows_do_not_wait() -> None
     assert list(encode.gathered([])) == []
     assert [last for _, last in encode.gathered([given[0].slice(0, 5), given[0].slice(0, 0)])] == [True]
     long = pa.record_batch([pa.array(["x" * 400_000])], ["x"])
-    assert [piece.num_rows for piece, _ in encode.gathered([long] * 5)] == [2, 1, 2]
+    assert [piece.num_rows for piece, _ in encode.gathered([long] * 5)] == [3, 2]
 
 
 # Back

@@ -77,7 +77,7 @@ def serve(
     It reads only. From other machines it can be reached with --host, which needs TLS and users with passwords.
     """
     from mere.cli.user import users_file
-    from mere.serve.gateway import tls
+    from mere.serve.gateway import allocator, tls
     from mere.serve.gateway.audit import Log
     from mere.serve.gateway.backend import LakeBackend
     from mere.serve.gateway.limits import Resources
@@ -102,6 +102,7 @@ def serve(
     idle = idle_timeout.total_seconds() if idle_timeout else None
     settings = Settings(host, port, workers, max_connections, idle_seconds=idle or None, monitor_port=monitor_port)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    allocator.keep_freed()
     lake = open_lake(ctx)
     with ExitStack() as stack:
         log = Log(_file(stack, audit), values=audit_values)

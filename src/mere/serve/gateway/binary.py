@@ -1,12 +1,9 @@
-"""Columns in Postgres's binary format, a whole column at a time.
-
-Values of one size are a matrix of bytes, a row for each; others are a binary array. What stands at a NULL in a matrix
-is not meant.
-"""
+"""Columns in Postgres's binary format, a whole column at a time."""
 
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,10 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mere.serve.gateway import nested, text, types
+from mere.serve.gateway.cells import (
+    Cells,
+    Ints,
+    Mask,
+    Matrix,
+    Padded,
+    as_array,
+    chosen,
+    first,
+    framed,
+    joined,
+    matrix,
+    numbers,
+    side_by_side,
+    valid,
+)
 from mere.serve.gateway.port import PgError
-
-Matrix = npt.NDArray[np.uint8]
-Cells = Any  # a Matrix, or an array of Arrow's, whose types mypy does not know
 
 _EPOCH_DAYS = 10957  # from 1970 to 2000, from where Postgres counts
 _EPOCH_MICROS = _EPOCH_DAYS * 86_400_000_000
@@ -40,9 +50,9 @@ def cells(column: pa.Array, oid: int, zone: str) -> Cells:
         return _array(column, types.ELEMENTS[oid], zone)
     if oid in _NUMBERS:
         arrow, code = _NUMBERS[oid]
-        return matrix(text.numbers(column if column.type == arrow else column.cast(arrow)).astype(code))
+        return matrix(numbers(column if column.type == arrow else column.cast(arrow)).astype(code))
     if oid == types.BOOL:
-        return np.asarray(column.cast(pa.bool_()).cast(pa.uint8()).fill_null(0)).reshape(-1, 1)
+        return numbers(column.cast(pa.bool_()).cast(pa.uint8()))[:, None]
     if oid == types.NUMERIC:
         return _numerics(column)
     if oid in (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ):
@@ -57,57 +67,13 @@ def cells(column: pa.Array, oid: int, zone: str) -> Cells:
     return pc.binary_join_element_wise(b"\1", written, b"") if oid == types.JSONB else written
 
 
-def matrix(values: npt.NDArray[Any]) -> Matrix:
-    """Numbers, in the order of their bytes that is meant, as bytes."""
-    return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), values.dtype.itemsize)
-
-
-def with_lengths(column: pa.Array, found: Cells) -> list[Cells]:
-    """The cells as they stand in a row: each behind its length, -1 for NULL."""
-    if isinstance(found, np.ndarray):
-        framed = np.hstack([matrix(np.full(len(found), found.shape[1], ">i4")), found])
-        if not column.null_count:
-            return [framed]
-        valid = np.asarray(column.is_valid())
-        framed[~valid, :4] = 0xFF
-        kept = np.ones(framed.shape, np.bool_)
-        kept[:, 4:] = valid[:, None]
-        return [squeezed(framed, kept)]
-    lengths = np.asarray(pc.binary_length(found).fill_null(-1))
-    return [matrix(lengths.astype(">i4")), found.fill_null(b"") if found.null_count else found]
-
-
-def squeezed(rows: Matrix, kept: npt.NDArray[np.bool_]) -> pa.Array:
-    """The bytes of each row that are kept, as one value."""
-    return text.varied(rows[kept], kept.sum(axis=1))
-
-
-def joined(pieces: list[Cells]) -> pa.Array:
-    """Pieces that stand beside each other, row by row, as one value for each row. Those of one size are put together
-    first: that costs nearly nothing."""
-    merged: list[Cells] = []
-    for piece in pieces:
-        if merged and isinstance(piece, np.ndarray) and isinstance(merged[-1], np.ndarray):
-            merged[-1] = np.hstack([merged[-1], piece])
-        else:
-            merged.append(piece)
-    arrays = [as_array(piece) for piece in merged]
-    return arrays[0] if len(arrays) == 1 else pc.binary_join_element_wise(*arrays, b"")
-
-
-def as_array(piece: Cells) -> pa.Array:
-    if isinstance(piece, np.ndarray):
-        return text.varied(piece.ravel(), np.full(len(piece), piece.shape[1]))
-    return piece
-
-
 def _moments(column: pa.Array, oid: int) -> Matrix:
     if oid == types.DATE:
-        days = text.numbers(column.cast(pa.date32()).cast(pa.int32())).astype(np.int64)
+        days = numbers(column.cast(pa.date32()).cast(pa.int32())).astype(np.int64)
         shifted = np.where(days >= 2**31 - 1, days, np.where(days <= 1 - 2**31, -(2**31), days - _EPOCH_DAYS))
         return matrix(shifted.astype(">i4"))
     if oid == types.TIME:
-        return matrix(text.numbers(column.cast(pa.time64("us"), safe=False).cast(pa.int64())).astype(">i8"))
+        return matrix(numbers(column.cast(pa.time64("us"), safe=False).cast(pa.int64())).astype(">i8"))
     if not pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", "UTC" if oid == types.TIMESTAMPTZ else None))
     instants = text.micros(column)
@@ -119,7 +85,7 @@ def _moments(column: pa.Array, oid: int) -> Matrix:
 
 def _intervals(column: pa.Array) -> Matrix:
     if pa.types.is_duration(column.type):
-        rest = text.numbers(column.cast(pa.duration("us"), safe=False).cast(pa.int64()))
+        rest = numbers(column.cast(pa.duration("us"), safe=False).cast(pa.int64()))
         none = np.zeros(len(rest), np.int32)
         return _interval(rest, none, none)
     raw = np.frombuffer(column.buffers()[1], np.dtype([("months", "i4"), ("days", "i4"), ("nanos", "i8")]))
@@ -128,7 +94,7 @@ def _intervals(column: pa.Array) -> Matrix:
 
 
 def _interval(rest: npt.NDArray[Any], days: npt.NDArray[Any], months: npt.NDArray[Any]) -> Matrix:
-    return np.hstack([matrix(rest.astype(">i8")), matrix(days.astype(">i4")), matrix(months.astype(">i4"))])
+    return side_by_side([matrix(rest.astype(">i8")), matrix(days.astype(">i4")), matrix(months.astype(">i4"))])
 
 
 def _uuids(column: pa.Array) -> Matrix:
@@ -139,46 +105,68 @@ def _uuids(column: pa.Array) -> Matrix:
     return np.frombuffer(bytes.fromhex("".join(digits.to_pylist())), np.uint8).reshape(-1, 16)
 
 
-def _numerics(column: pa.Array) -> pa.Array:
+def _numerics(column: pa.Array) -> Cells:
     if pa.types.is_floating(column.type):
         return pa.array([None if each is None else _numeric(repr(each)) for each in column.to_pylist()], pa.binary())
     if pa.types.is_integer(column.type):
         column = column.cast(pa.decimal128(20, 0))
     if not pa.types.is_decimal128(column.type):
         column = column.cast(pa.decimal128(38, column.type.scale if pa.types.is_decimal(column.type) else 0))
-    scale = column.type.scale
-    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
-    valid = np.asarray(column.is_valid())
     # Moved so that the point stands between two groups of four digits; what then needs more than 18 is rare.
+    scale = column.type.scale
     shift = -scale % 4
-    small = (words[:, 1] == words[:, 0] >> 63) & (np.abs(words[:, 0]) < 10 ** (18 - shift)) & (words[:, 0] != -(2**63))
-    if not (small | ~valid).all():
+    values = text.unscaled(column)
+    if values is None or (np.abs(values) >= 10 ** (18 - shift)).any() or (values == -(2**63)).any():
         spelled = text.scalars(column, types.NUMERIC, "").to_pylist()
         return pa.array([None if each is None else _numeric(each.decode()) for each in spelled], pa.binary())
-    return _small_numerics(np.where(valid, words[:, 0], 0) * 10**shift, scale, valid)
+    return _small_numerics(values * 10**shift, scale)
 
 
-def _small_numerics(values: text.Ints, scale: int, valid: text.Mask) -> pa.Array:
+_GROUPS = 5  # of four digits, in a number below 1e18
+
+
+def _small_numerics(values: Ints, scale: int) -> Cells:
     """Of numbers below 1e18 whose last group of four digits is the last after the point."""
+    rest = np.abs(values)
+    count = max(1, -(-len(str(int(rest.max(initial=0)))) // 4))  # groups of the largest
+    before = np.full(len(values), _GROUPS)  # groups that are nothing but zeros, before the first that is not
+    for group in range(count):
+        before -= rest >= 10_000**group
+    after = np.zeros(len(values), np.int64)  # and after the last
+    groups = np.empty((len(values), count), ">i2")
+    zeros = before < _GROUPS
+    for group in range(count - 1, -1, -1):
+        above = rest // 10_000
+        groups[:, group] = rest - above * 10_000
+        zeros = zeros & (groups[:, group] == 0)
+        after += zeros
+        rest = above
+    which = (before * (_GROUPS + 1) + after) * 2 + (values < 0)
+    heads, kept = _numeric_shapes(scale)
+    return Padded(
+        side_by_side([chosen(heads, which), groups.view(np.uint8)]),
+        chosen(np.hstack([kept[:, :8], kept[:, 8 + 2 * (_GROUPS - count) :]]), which),
+        8 + 2 * np.where(before == _GROUPS, 0, _GROUPS - before - after),
+    )
+
+
+@cache
+def _numeric_shapes(scale: int) -> tuple[Matrix, Mask]:
+    """By the groups of zeros before and after, and the sign: the head of such a number, and which bytes are meant."""
     fraction = (scale + 3) // 4  # groups after the point
-    rest, groups = np.abs(values), np.zeros((len(values), 5), ">i2")
-    for index in range(4, -1, -1):
-        rest, groups[:, index] = np.divmod(rest, 10_000)
-    filled = groups != 0
-    first = np.where(filled.any(axis=1), filled.argmax(axis=1), 5)
-    last = np.where(filled.any(axis=1), 4 - filled[:, ::-1].argmax(axis=1), 4)
-    zero = first == 5
-    head = np.zeros((len(values), 4), ">i2")
-    head[:, 0] = last + 1 - first
-    head[:, 1] = np.where(zero, 0, 4 - fraction - first)
-    head[:, 2] = np.where(values < 0, 0x4000, 0)
-    head[:, 3] = scale
-    places = np.arange(5)
-    inside = (places >= first[:, None]) & (places <= last[:, None])
-    kept = np.hstack([np.ones((len(values), 8), np.bool_), np.repeat(inside, 2, axis=1)])
-    kept &= valid[:, None]
-    rows = np.hstack([head.view(np.uint8).reshape(-1, 8), groups.view(np.uint8).reshape(-1, 10)])
-    return text.varied(rows[kept], kept.sum(axis=1), valid)
+    shapes = list(np.ndindex(_GROUPS + 1, _GROUPS + 1, 2))
+    heads, kept = np.zeros((len(shapes), 4), ">i2"), np.zeros((len(shapes), 8 + 2 * _GROUPS), np.bool_)
+    for row, (before, after, negative) in enumerate(shapes):
+        zero = before == _GROUPS
+        heads[row] = (
+            0 if zero else max(0, _GROUPS - before - after),
+            0 if zero else _GROUPS - 1 - fraction - before,
+            0x4000 if negative else 0,
+            scale,
+        )
+        kept[row, :8] = True
+        kept[row, 8 + 2 * before : 8 + 2 * (_GROUPS - after)] = True
+    return heads.view(np.uint8), kept
 
 
 def _numeric(spelled: str) -> bytes:
@@ -213,23 +201,19 @@ def _array(column: pa.Array, element: int, zone: str) -> pa.Array:
             raise _ragged()
         levels.append(nested.offsets(values))
         depth, values = depth + 1, text.plain(values.flatten())
-    framed = joined(with_lengths(values, cells(values, element, zone)))
+    rows = joined(framed(values, cells(values, element, zone)))
     starts = levels[0]
     for each in levels[1:]:
         starts = each[starts]
-    nulls = np.concatenate([[0], np.cumsum(~np.asarray(values.is_valid()))])
+    nulls = np.concatenate([[0], np.cumsum(~valid(values))])
     has_null = nulls[starts[1:]] > nulls[starts[:-1]]
     filled = starts[1:] > starts[:-1]
     head = np.zeros((len(column), 3 + 2 * depth), ">i4")
     head[:, 0], head[:, 1], head[:, 2] = np.where(filled, depth, 0), has_null, element
     for level, sizes in enumerate(_sizes(levels)):
         head[:, 3 + 2 * level], head[:, 4 + 2 * level] = sizes, 1
-    kept = np.ones((len(column), 12 + 8 * depth), np.bool_)
-    kept[~filled, 12:] = False
-    heads = squeezed(head.view(np.uint8).reshape(len(column), -1), kept)
-    return pc.if_else(
-        column.is_valid(), pc.binary_join_element_wise(heads, nested.glued(starts, framed, b""), b""), None
-    )
+    heads = as_array(first(head.view(np.uint8), np.where(filled, 12 + 8 * depth, 12)))
+    return pc.if_else(column.is_valid(), pc.binary_join_element_wise(heads, nested.glued(starts, rows, b""), b""), None)
 
 
 def _sizes(levels: list[npt.NDArray[np.int32]]) -> list[npt.NDArray[np.int64]]:

@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mere.serve.gateway import types
 from mere.serve.gateway.port import Field
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mere.serve.gateway.binary import Cells
+    from mere.serve.gateway.cells import Cells
 
-_ROWS = 16_384  # that are encoded at once
-_BYTES = 1 << 20  # and about so many bytes
+_ROWS = 16_384  # that are encoded at once, up to twice as many
+_BYTES = 1 << 20  # and so many bytes, up to twice as many
 _FIRST = 4096  # rows for which a client has to wait at most
+
+
+def warm_up() -> None:
+    """What the first rows need is loaded before they come: with its first function, Arrow loads pandas."""
+    import pyarrow as pa
+
+    data_rows(pa.record_batch([pa.array(["x"])], ["x"]), [Field("x", types.TEXT)], [0], "UTC")
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch in parts that are small enough for the memory and large enough to be quick."""
-    step = max(1, min(_ROWS, batch.num_rows * _BYTES // max(batch.nbytes, 1)))
+    parts = max(1, batch.nbytes // _BYTES, batch.num_rows // _ROWS)
+    step = max(1, -(-batch.num_rows // parts))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
 
@@ -52,31 +61,25 @@ def data_rows(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[
 
 def row_cells(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[int], zone: str) -> list[Cells]:
     """The content of each row: the number of its values, and each of them behind its length."""
-    import numpy as np
+    from mere.serve.gateway import binary, cells, nested, text
 
-    from mere.serve.gateway import binary, nested
-
-    found: list[Cells] = [binary.matrix(np.full(batch.num_rows, len(fields), ">i2"))]
+    found: list[Cells] = [cells.same(len(fields).to_bytes(2, "big"), batch.num_rows)]
     for column, field, format_ in zip(batch.columns, fields, formats, strict=True):
-        cells = (binary.cells if format_ else nested.texts)(column, field.oid, zone)
-        found += binary.with_lengths(column, cells)
+        plain = text.plain(column)
+        found += cells.framed(plain, (binary if format_ else nested).cells(plain, field.oid, zone))
     return found
 
 
 def messages(letter: bytes, batch: pa.RecordBatch, content: list[Cells]) -> memoryview:
     """A message of this letter for each row."""
     import numpy as np
-    import pyarrow.compute as pc
 
-    from mere.serve.gateway import binary
+    from mere.serve.gateway import cells
 
-    lengths = np.full(batch.num_rows, 4, np.int64)
+    lengths = np.full(batch.num_rows, 4)
     for each in content:
-        lengths += each.shape[1] if isinstance(each, np.ndarray) else np.asarray(pc.binary_length(each))
-    head = np.hstack(
-        [np.full((batch.num_rows, 1), ord(letter), np.uint8), binary.matrix(lengths.astype(">i4"))], dtype=np.uint8
-    )
-    rows = binary.joined([head, *content])
+        lengths += cells.lengths(each)
+    rows = cells.joined([cells.same(letter, batch.num_rows), cells.matrix(lengths.astype(">i4")), *content])
     begin, end = rows.offset, rows.offset + len(rows)
     offsets = np.frombuffer(rows.buffers()[1], np.int32)
     return memoryview(rows.buffers()[2] or b"")[offsets[begin] : offsets[end]]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mere.serve.gateway import text, types
+from mere.serve.gateway.cells import Cells, array, as_array, numbers, valid
 
 # In an array's text, these have to stand in quotes.
 _SPECIAL = rb'[\s{},"\\]|^$|^[nN][uU][lL][lL]$'
@@ -18,12 +19,17 @@ _SPECIAL = rb'[\s{},"\\]|^$|^[nN][uU][lL][lL]$'
 
 def texts(column: pa.Array, oid: int, zone: str) -> pa.Array:
     """A binary array with the texts of any column; NULL stays NULL."""
+    return as_array(cells(column, oid, zone), text.plain(column))
+
+
+def cells(column: pa.Array, oid: int, zone: str) -> Cells:
+    """The same as they are put into rows; NULL may be anything."""
     column = text.plain(column)
     if is_list(column.type):
         return _array(column, types.ELEMENTS.get(oid, oid), zone)
     if pa.types.is_struct(column.type) or pa.types.is_map(column.type) or pa.types.is_union(column.type):
         return json(column)
-    return text.scalars(column, oid, zone)
+    return text.cells(column, oid, zone)
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -34,13 +40,13 @@ def is_list(kind: pa.DataType) -> bool:
 def offsets(column: pa.Array) -> npt.NDArray[np.int32]:
     """Where each list begins among the flattened values; those of a NULL are none."""
     found = np.zeros(len(column) + 1, np.int32)
-    np.cumsum(text.numbers(pc.list_value_length(column)), out=found[1:])
+    np.cumsum(numbers(pc.list_value_length(column)), out=found[1:])
     return found
 
 
 def glued(starts: npt.NDArray[np.int32], values: pa.Array, between: bytes) -> pa.Array:
     """The values from each start to the next as one."""
-    lists = pa.ListArray.from_arrays(pa.array(starts), values)
+    lists = pa.ListArray.from_arrays(array(starts, pa.int32()), values)
     return pc.binary_join(lists, between)
 
 
@@ -109,11 +115,11 @@ def _items(column: pa.Array) -> pa.Array:
 
 def _of_maps(column: pa.Array, children: pa.Array) -> pa.Array:
     """Of the maps that are there: a slice, and what hides below a NULL, have more children than are meant."""
-    starts = np.asarray(column.offsets)
-    valid = np.asarray(column.is_valid())
-    if len(starts) == len(column) + 1 and valid.all():
+    starts = numbers(column.offsets)
+    there = valid(column)
+    if len(starts) == len(column) + 1 and there.all():
         return children.slice(int(starts[0]), int(starts[-1] - starts[0]))
-    rows = [np.arange(starts[row], starts[row + 1]) for row in np.flatnonzero(valid)]
+    rows = [np.arange(starts[row], starts[row + 1]) for row in np.flatnonzero(there)]
     return children.take(np.concatenate(rows) if rows else np.zeros(0, np.int64))
 
 
@@ -133,7 +139,7 @@ def _leaf(column: pa.Array) -> pa.Array:
             spelled = pc.replace_substring(spelled, b"+00", b"+00:00", max_replacements=1)
     special = pc.match_substring_regex(spelled, rb'[\x00-\x1f"\\]').fill_null(False)
     quoted = pc.binary_join_element_wise(b'"', spelled, b'"', b"")
-    rows = np.asarray(special)
+    rows = numbers(special.cast(pa.uint8())).view(np.bool_)
     return text.replaced(quoted, rows, lambda row: _string(spelled[row].as_py()))
 
 

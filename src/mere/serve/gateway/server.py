@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from mere.serve.gateway import startup, wire
+from mere.serve.gateway import encode, startup, wire
 from mere.serve.gateway.audit import Log
 from mere.serve.gateway.beside import Endpoint, Shared
 from mere.serve.gateway.connection import SHUT_DOWN, Connection, told
@@ -60,6 +60,7 @@ class Server:
         self._connections: dict[int, tuple[int, Connection]] = {}  # by process: its secret
         self._processes = count(secrets.randbelow(1 << 20) + 1000)
         self._stopping = False
+        self._warming: asyncio.Future[None] | None = None
 
     # From start to stop
 
@@ -70,6 +71,7 @@ class Server:
             lambda: Link(self._accept), self.settings.host, self.settings.port, backlog=_BACKLOG, reuse_address=True
         )
         port = int(self._listener.sockets[0].getsockname()[1])
+        self._warming = loop.run_in_executor(None, encode.warm_up)
         shared = Shared(loop, self._pool, self.log, self.metrics, self.settings.max_connections)
         for each in self.beside:
             each.start(shared)
@@ -107,6 +109,8 @@ class Server:
             await asyncio.wait(self._tasks)
         await asyncio.gather(*others)
         self._monitor.stop()
+        if self._warming is not None:
+            await self._warming
         self._pool.close()
 
     def _cut(self) -> None:

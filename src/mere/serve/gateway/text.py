@@ -7,14 +7,27 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mere.serve.gateway import types
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from mere.serve.gateway import digits, types
+from mere.serve.gateway.cells import (
+    Cells,
+    Ints,
+    Mask,
+    Matrix,
+    array,
+    as_array,
+    beside,
+    chosen,
+    first,
+    flags,
+    numbers,
+    same,
+    side_by_side,
+    valid,
+    varied,
+)
 
 # The times that Arrow writes as Postgres does: from the year 1 to 9999.
 _FIRST_DAY, _END_DAY = -719162, 2932897
@@ -32,12 +45,19 @@ def plain(column: pa.Array) -> pa.Array:
 
 def scalars(column: pa.Array, oid: int, zone: str) -> pa.Array:
     """A binary array with the texts of a column that is neither a list nor a struct nor a map; NULL stays NULL."""
+    return as_array(cells(column, oid, zone), column)
+
+
+def cells(column: pa.Array, oid: int, zone: str) -> Cells:
+    """The same as they are put into rows; NULL may be anything."""
     kind = column.type
     is_ = pa.types
     if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
         return column.cast(pa.binary())
     if is_.is_boolean(kind):
-        return pc.if_else(column, b"t", b"f")
+        return np.where(numbers(column.cast(pa.uint8())), b"t"[0], b"f"[0]).astype(np.uint8)[:, None]
+    if is_.is_integer(kind):
+        return digits.decimals(numbers(column if kind == pa.uint64() else column.cast(pa.int64())), 0)
     if is_.is_floating(kind):
         return _floats(column)
     if is_.is_decimal(kind):
@@ -49,7 +69,7 @@ def scalars(column: pa.Array, oid: int, zone: str) -> pa.Array:
     if is_.is_time(kind):
         return _times(column)
     if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_fixed_size_binary(kind):
-        return uuids(column) if oid == types.UUID else _bytes(column)
+        return _uuids(column) if oid == types.UUID else _bytes(column)
     if is_.is_interval(kind) or is_.is_duration(kind):
         return _each(column, interval_text)
     return column.cast(pa.string()).cast(pa.binary())
@@ -66,19 +86,13 @@ def _values(column: pa.Array) -> list[Any]:
     return column.to_pylist()  # type: ignore[no-any-return]
 
 
-def numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """The numbers of a column, something where there is a NULL."""
-    found: npt.NDArray[Any] = np.asarray(column.fill_null(0) if column.null_count else column)
-    return found
-
-
 def replaced(texts: pa.Array, where: Mask, spell: Callable[[int], str]) -> pa.Array:
     """The texts, with those at these rows spelled one by one."""
     rows = np.flatnonzero(where)
     if not len(rows):
         return texts
     spelled = pa.array([spell(row) for row in rows.tolist()], pa.string())
-    return pc.replace_with_mask(texts, pa.array(where), spelled.cast(texts.type))
+    return pc.replace_with_mask(texts, flags(where), spelled.cast(texts.type))
 
 
 def _floats(column: pa.Array) -> pa.Array:
@@ -94,11 +108,9 @@ def _floats(column: pa.Array) -> pa.Array:
         odd = ~((large >= 1e-4) & (large < (1e6 if single else 1e10))) & ~whole
         odd |= (values == 0) & np.signbit(values)
     if whole.any():
-        integers = pa.array(np.where(whole, values, 0).astype(np.int64)).cast(pa.string())
-        texts = pc.if_else(
-            pa.array(whole) if not column.null_count else pc.and_(pa.array(whole), column.is_valid()), integers, texts
-        )
-    return replaced(texts, odd & _valid(column), lambda row: _float(values[row])).cast(pa.binary())
+        integers = as_array(digits.decimals(np.where(whole, values, 0).astype(np.int64), 0)).cast(pa.string())
+        texts = pc.if_else(flags(whole & valid(column)), integers, texts)
+    return replaced(texts, odd & valid(column), lambda row: _float(values[row])).cast(pa.binary())
 
 
 def _float(value: np.floating[Any]) -> str:
@@ -125,26 +137,51 @@ def _inside(value: np.floating[Any], shortest: str) -> str:
     return shortest
 
 
-def _valid(column: pa.Array) -> Mask:
-    found: Mask = np.asarray(column.is_valid())
-    return found
+def unscaled(column: pa.Array) -> Ints | None:
+    """The numbers of a column of decimals without their point; zero for NULL, and None where 64 bits do not do."""
+    if not pa.types.is_decimal128(column.type):
+        return None
+    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    found = words[:, 0]
+    fits = words[:, 1] == found >> 63
+    if column.null_count:
+        there = valid(column)
+        found, fits = np.where(there, found, 0), fits | ~there
+    return found if fits.all() else None
 
 
-def _decimals(column: pa.Array) -> pa.Array:
-    """With as many digits after the point as the type has. Arrow writes some with an exponent."""
+def _decimals(column: pa.Array) -> Cells:
+    """With as many digits after the point as the type has."""
+    values = unscaled(column) if column.type.scale >= 0 else None
+    if values is not None:
+        return digits.decimals(values, column.type.scale)
     texts = column.cast(pa.string())
-    odd = pc.match_substring(texts, "E").fill_null(False)
+    odd = pc.match_substring(texts, "E").fill_null(False)  # Arrow writes some with an exponent
     if not pc.any(odd).as_py():
         return texts.cast(pa.binary())
-    values = column.filter(odd).to_pylist()
-    spelled = pa.array([f"{each:f}" for each in values], pa.string())
+    exact = column.filter(odd).to_pylist()
+    spelled = pa.array([f"{each:f}" for each in exact], pa.string())
     return pc.replace_with_mask(texts, odd, spelled).cast(pa.binary())
 
 
-def _dates(column: pa.Array) -> pa.Array:
+def _dates(column: pa.Array) -> Cells:
     days = numbers(column.cast(pa.int32())).astype(np.int64)
-    far = ((days < _FIRST_DAY) | (days >= _END_DAY)) & _valid(column)
-    return replaced(column.cast(pa.string()), far, lambda row: date_text(int(days[row]))).cast(pa.binary())
+    far = (days < _FIRST_DAY) | (days >= _END_DAY)
+    near = _closer(days, far | ~valid(column))
+    return _respelled(column, digits.dates(near), far, lambda row: date_text(int(days[row])))
+
+
+def _closer(values: Ints, elsewhere: Mask) -> Ints:
+    """With one of the others in place of those that are elsewhere: tables of what is between are short then."""
+    if not elsewhere.any():
+        return values
+    return np.where(elsewhere, values[elsewhere.argmin()] if not elsewhere.all() else 0, values)
+
+
+def _respelled(column: pa.Array, found: Cells, odd: Mask, spell: Callable[[int], str]) -> Cells:
+    """With those at odd rows spelled one by one."""
+    odd = odd & valid(column)
+    return replaced(as_array(found, column), odd, spell) if odd.any() else found
 
 
 def date_text(day: int) -> str:
@@ -173,17 +210,23 @@ def micros(column: pa.Array) -> Ints:
     return found
 
 
-def _timestamps(column: pa.Array, zone: str) -> pa.Array:
+def _timestamps(column: pa.Array, zone: str) -> Cells:
     zoned = column.type.tz is not None
     instants = micros(column)
-    local, offsets = _local(instants, zone) if zoned else (instants, np.zeros(0, np.int64))
-    far = ((local < _FIRST_DAY * _DAY) | (local >= _END_DAY * _DAY)) & _valid(column)
-    near = np.where(far, 0, local)
-    texts = _with_fraction(pa.array(near, pa.timestamp("us"), mask=~_valid(column)), near)
-    if zoned:
-        distinct, which = np.unique(offsets, return_inverse=True)
-        texts = pc.binary_join_element_wise(texts, pa.array([_offset(int(each)) for each in distinct]).take(which), "")
-    return replaced(texts, far, lambda row: timestamp_text(int(instants[row]), zoned)).cast(pa.binary())
+    local, offsets = _local(instants, zone) if zoned else (instants, None)
+    far = (local < _FIRST_DAY * _DAY) | (local >= _END_DAY * _DAY)
+    near = _closer(local, far | ~valid(column))
+    seconds = near // 1_000_000
+    days = seconds // 86_400
+    parts = [digits.dates(days), same(b" ", len(days)), *_clocks(seconds - days * 86_400, near - seconds * 1_000_000)]
+    if offsets is not None:
+        parts.append(_offsets(offsets))
+    return _respelled(column, beside(parts), far, lambda row: timestamp_text(int(instants[row]), zoned))
+
+
+def _clocks(seconds: Ints, fractions: Ints) -> list[Cells]:
+    digits_of_fraction = digits.fractions(fractions)
+    return [digits.clocks(seconds)] + ([] if digits_of_fraction is None else [digits_of_fraction])
 
 
 def _local(instants: Ints, zone: str) -> tuple[Ints, Ints]:
@@ -191,11 +234,19 @@ def _local(instants: Ints, zone: str) -> tuple[Ints, Ints]:
     try:
         # Outside of these years the zone's tables say nothing.
         near = np.clip(instants, _FIRST_DAY * _DAY + _DAY, _END_DAY * _DAY - 2 * _DAY)
-        shown = pc.local_timestamp(pa.array(near, pa.timestamp("us", zone))).cast(pa.int64())
+        shown = pc.local_timestamp(array(near, pa.timestamp("us", zone))).cast(pa.int64())
     except pa.ArrowInvalid:
         return instants, np.zeros(len(instants), np.int64)  # an unknown zone: UTC, and it says so
-    offsets: Ints = np.asarray(shown) - near
+    offsets: Ints = numbers(shown) - near
     return np.where(near == instants, instants + offsets, instants), np.where(near == instants, offsets, 0) // 1_000_000
+
+
+def _offsets(seconds: Ints) -> Cells:
+    distinct, which = np.unique(seconds, return_inverse=True)
+    texts = [_offset(int(each)).encode() for each in distinct]
+    width = max(map(len, texts), default=0)
+    table = np.array(texts, f"S{width or 1}")[:, None].view(np.uint8)
+    return first(chosen(table, which), np.array([len(each) for each in texts])[which])
 
 
 def _offset(seconds: int) -> str:
@@ -203,14 +254,6 @@ def _offset(seconds: int) -> str:
     minutes, rest = divmod(rest, 60)
     tail = f":{minutes:02}" if minutes or rest else ""
     return f"{'-' if seconds < 0 else '+'}{hours:02}{tail}{f':{rest:02}' if rest else ''}"
-
-
-def _with_fraction(column: pa.Array, values: Ints) -> pa.Array:
-    """Arrow writes all digits of a fraction or none; Postgres those that count."""
-    if not (values % 1_000_000).any():
-        short = pa.timestamp("s") if pa.types.is_timestamp(column.type) else pa.time32("s")
-        return column.cast(short).cast(pa.string())
-    return pc.ascii_rtrim(pc.ascii_rtrim(column.cast(pa.string()), "0"), ".")
 
 
 def timestamp_text(instant: int, zoned: bool) -> str:
@@ -221,11 +264,13 @@ def timestamp_text(instant: int, zoned: bool) -> str:
     return f"{date} {_clock(rest)}{'+00' if zoned else ''}{era}"
 
 
-def _times(column: pa.Array) -> pa.Array:
+def _times(column: pa.Array) -> Cells:
     values = numbers(column.cast(pa.time64("us"), safe=False).cast(pa.int64()))
-    late = (values >= _DAY) & _valid(column)
-    near = pa.array(np.where(late, 0, values), pa.time64("us"), mask=~_valid(column))
-    return replaced(_with_fraction(near, values), late, lambda _: "24:00:00").cast(pa.binary())
+    late = values >= _DAY
+    near = np.where(late, 0, values)
+    seconds = near // 1_000_000
+    found = beside(_clocks(seconds, near - seconds * 1_000_000))
+    return _respelled(column, found, late, lambda _: "24:00:00")
 
 
 def _clock(rest: int) -> str:
@@ -256,23 +301,15 @@ def _bytes(column: pa.Array) -> pa.Array:
     column = column.cast(pa.binary())
     lengths = numbers(pc.binary_length(column)).astype(np.int32)
     content = np.frombuffer(b"".join(each for each in column.to_pylist() if each is not None), np.uint8)
-    return pc.binary_join_element_wise(b"\\x", varied(_HEX_PAIRS[content].ravel(), 2 * lengths, _valid(column)), b"")
+    written = varied(pa.py_buffer(_HEX_PAIRS[content]), 2 * lengths, valid(column))
+    return pc.binary_join_element_wise(b"\\x", written, b"")
 
 
-def varied(content: npt.NDArray[np.uint8], lengths: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
-    """A binary array of values that stand one after the other."""
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    bitmap = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
-    content = np.ascontiguousarray(content)
-    return pa.Array.from_buffers(pa.binary(), len(lengths), [bitmap, pa.py_buffer(offsets), pa.py_buffer(content)])
-
-
-def uuids(column: pa.Array) -> pa.Array:
+def _uuids(column: pa.Array) -> Matrix:
     """Of sixteen bytes each."""
     raw = column.cast(pa.binary(16)).fill_null(bytes(16))
     content = np.frombuffer(raw.buffers()[1], np.uint8, 16 * len(raw), 16 * raw.offset)
-    digits = _HEX_PAIRS[content].reshape(-1, 32)
-    dash = np.full((len(raw), 1), ord("-"), np.uint8)
-    parts = [digits[:, :8], dash, digits[:, 8:12], dash, digits[:, 12:16], dash, digits[:, 16:20], dash, digits[:, 20:]]
-    return pc.if_else(column.is_valid(), varied(np.hstack(parts).ravel(), np.full(len(raw), 36)), None)
+    written = _HEX_PAIRS[content].reshape(-1, 32)
+    dash = same(b"-", len(raw))
+    parts = [written[:, :8], dash, written[:, 8:12], dash, written[:, 12:16], dash, written[:, 16:20], dash]
+    return side_by_side([*parts, written[:, 20:]])
