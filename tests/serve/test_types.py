@@ -498,6 +498,25 @@ def test_what_postgres_writes_is_read(real: Real, name: str, text: str, wanted: 
         assert found == wanted
 
 
+@pytest.mark.parametrize("element", ["int4", "text"])
+@pytest.mark.parametrize("text", [
+    "{}", "{ }", " {1} ", "{ 1 , 2 }", "{1,null,NuLL}", '{1,"NULL"}', "{{1},{2}}", "[0:1]={1,2}", "{1 2}", "{1,,2}",
+    "{,}", "{1,}", "{,1}", "{1", "1}", "{1}}", "{1}x", "{a\\,b}", '{"a,b"}', '{a"b"}', "",
+])  # fmt: skip
+def test_an_array_is_read_as_postgres_reads_it(real: Real, element: str, text: str) -> None:
+    wanted: Any
+    try:
+        with real.connection.transaction():
+            (found,) = real.connection.execute(f"SELECT %s::{element}[]", [text]).fetchall()
+        wanted = found[0]
+    except psycopg.Error as error:
+        wanted = error.sqlstate
+    try:
+        assert decode.of_text(text, types.BY_NAME[element].array) == wanted
+    except PgError as error:
+        assert error.sqlstate == wanted
+
+
 def test_null_is_none() -> None:
     assert decode.value(None, types.INT4, 1) is None
 

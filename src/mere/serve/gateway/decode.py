@@ -167,11 +167,14 @@ for _oid in types.NUMBERS_OF_ROWS - {types.OID}:
     _read = _TEXTS[_oid]
     _TEXTS[_oid] = lambda written, read=_read: read(written) if written.isdigit() else written  # type: ignore[misc]
 
+_FLAT = re.compile(r'\s*\{([^{}"\\]*)\}\s*')  # an array of one dimension, with nothing in quotes
 _TOKEN = re.compile(r'\s*(?:([{},])|"((?:[^"\\]|\\.)*)"|((?:[^{},"\\]|\\.)+))', re.DOTALL)
 
 
 def _array(written: str, element: int) -> list[Any]:
     body = re.sub(r"^\s*(\[[-+]?\d+:[-+]?\d+\])+\s*=\s*", "", written)  # with the bounds of its dimensions
+    if (flat := _FLAT.fullmatch(body)) is not None:
+        return [_element(each.strip(), written, element) for each in flat[1].split(",")] if flat[1].strip() else []
     tokens = _tokens(body)
     if next(tokens, None) != ("{", None):
         raise PgError("22P02", f'malformed array literal: "{written}"')
@@ -182,6 +185,12 @@ def _array(written: str, element: int) -> list[Any]:
     except (ValueError, StopIteration) as error:
         raise PgError("22P02", f'malformed array literal: "{written}"') from error
     return found
+
+
+def _element(said: str, written: str, element: int) -> Any:
+    if not said:
+        raise PgError("22P02", f'malformed array literal: "{written}"')
+    return None if said.upper() == "NULL" else of_text(said, element)
 
 
 def _tokens(body: str) -> Iterator[tuple[str, str | None]]:
@@ -210,10 +219,10 @@ def _elements(tokens: Iterator[tuple[str, str | None]], element: int, depth: int
     while True:
         if kind == "{":
             found.append(_elements(tokens, element, depth + 1))
-        elif kind == "quoted" or (kind == "bare" and said is not None and said.upper() != "NULL"):
+        elif kind == "quoted":
             found.append(of_text(said or "", element))
         elif kind == "bare":
-            found.append(None)
+            found.append(None if said is not None and said.upper() == "NULL" else of_text(said or "", element))
         else:
             raise ValueError
         kind, _ = next(tokens)
