@@ -96,7 +96,7 @@ def _refusal(session: Session, sql: str) -> PgError | None:
             about = statement.about
             if statement.kind.name == "SET":
                 session.set(about["name"], about["value"], about["local"])
-            elif "tree" in inner.about or "show" in inner.about:
+            elif "query" in inner.about or "show" in inner.about:
                 session.describe(inner, [])
                 list(session.run(inner, [], []).batches())
     except PgError as error:

@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from weakref import ref
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from mere.lake.lake import Lake
 from mere.serve.gateway import statements
@@ -145,10 +147,38 @@ def test_what_was_not_used_for_the_longest_makes_room() -> None:
 
 def test_texts_that_were_read_are_kept_up_to_a_sum() -> None:
     for number in range(12):
-        statements.read(f"select {', '.join(['1'] * 3000)} as x{number}")
-    assert statements._known.weight <= 100_000
+        statements.read(f"select {', '.join(['1'] * 15_000)} as x{number}")
+    assert statements._known.weight <= 200_000
     (first,), (second,) = statements.read("select 1"), statements.read("select 1")
-    assert first.about["tree"] is second.about["tree"]
+    assert first.about["query"] is second.about["query"]
+
+
+@pytest.mark.parametrize("text", ["  select nope", "begin; explain select 1, nope", "prepare p as (select nope)"])
+def test_what_is_kept_for_long_forgets_its_tree_and_reads_it_again(text: str) -> None:
+    *_, statement = statements.read(f"{text} -- {'x' * 100_000}")
+    query = statement.all[-1].about["query"]
+    (seen,) = query.tree.find_all(exp.Column)
+    where, weak = dict(seen.this.meta), ref(query.tree)
+    del seen
+    statement.forget()
+    gc.collect()
+    assert weak() is None
+    (seen,) = query.tree.find_all(exp.Column)
+    assert {name: seen.this.meta[name] for name in ("start", "end")} == {name: where[name] for name in ("start", "end")}
+
+
+def test_many_prepared_statements_take_no_more_memory_than_their_texts(backend: LakeBackend) -> None:
+    def size() -> int:
+        gc.collect()
+        return sum(1 for each in gc.get_objects() if isinstance(each, exp.Literal))
+
+    with served(backend) as lake, Raw(lake.port) as client:
+        before = size()
+        for number in range(5):
+            text = f"select 1 as x{number} where 7 in ({', '.join(map(str, range(18_000)))})"
+            assert sqlstates(client.ask(raw.parse(text, f"p{number}"), raw.SYNC)) == []
+        assert size() < before + 30_000
+        assert raw.letters(client.ask(raw.bind("", "p3"), raw.execute(), raw.SYNC)) == "2DCZ"
 
 
 def test_prepared_statements_are_counted(client: Raw) -> None:
@@ -166,18 +196,18 @@ def test_prepared_statements_are_bounded_by_the_sum_of_their_texts(client: Raw) 
     def long(size: int) -> str:
         return f"select {' ' * size} 1"
 
-    assert sqlstates(client.ask(raw.parse(long(1_200_000), "alone"), raw.SYNC)) == []
+    assert sqlstates(client.ask(raw.parse(long(4_800_000), "alone"), raw.SYNC)) == []
     assert sqlstates(client.ask(raw.parse("select 1", "second"), raw.SYNC)) == ["53400"]
     client.ask(query("deallocate alone"))
-    found = client.ask(*(raw.parse(long(300_000), f"p{number}") for number in range(4)), raw.SYNC)
+    found = client.ask(*(raw.parse(long(1_200_000), f"p{number}") for number in range(4)), raw.SYNC)
     assert (raw.letters(found), sqlstates(found)) == ("111EZ", ["53400"])
-    assert sqlstates(client.ask(raw.parse(long(900_000)), raw.SYNC)) == []
+    assert sqlstates(client.ask(raw.parse(long(3_600_000)), raw.SYNC)) == []
 
 
 def test_portals_are_counted_and_so_are_their_values(client: Raw) -> None:
     client.ask(query("begin"), raw.parse("select $1", "p"), raw.SYNC)
     client.until_ready()
-    found = client.ask(*(raw.bind(f"c{number}", "p", (b"x" * 400_000,)) for number in range(3)), raw.SYNC)
+    found = client.ask(*(raw.bind(f"c{number}", "p", (b"x" * 1_600_000,)) for number in range(3)), raw.SYNC)
     assert (raw.letters(found), sqlstates(found)) == ("22EZ", ["53400"])
     client.ask(query("rollback; begin"))
     found = client.ask(*(raw.bind(f"c{number}", "p", (b"x",)) for number in range(1001)), raw.SYNC)
@@ -188,7 +218,7 @@ def test_portals_are_counted_and_so_are_their_values(client: Raw) -> None:
 
 def test_a_cursor_that_there_is_no_room_for_is_closed() -> None:
     session, portals = PlainBackend().connect("ann", "main", {}), Portals()
-    prepared = Prepared(Statement(Kind.QUERY, "SELECT", "x" * 600_000))
+    prepared = Prepared(Statement(Kind.QUERY, "SELECT", "x" * 2_400_000))
     portals.open("first", Portal(prepared))
     (statement,) = session.read("select 1")
     answer = session.run(statement, (), ())

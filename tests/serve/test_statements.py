@@ -17,7 +17,7 @@ def read_one(text: str) -> Statement:
 
 
 def about(statement: Statement) -> dict[str, Any]:
-    return {name: value for name, value in statement.about.items() if name not in ("tree", "statement")}
+    return {name: value for name, value in statement.about.items() if name not in ("query", "statement")}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from mere.serve.gateway.startup import Client
 
 Result = TypeVar("Result")
 
-_LONGEST = 64 << 20  # bytes of a message
+_LONGEST = 16 << 20  # bytes of a message
 _AGAIN = 0.05  # seconds after which a cancellation is repeated: it may have come before there was anything to cancel
 _TURN = 0.002  # seconds that a connection may answer before it is the others' turn
 _EMPTY = Statement(Kind.NOTHING, "", "")

@@ -174,7 +174,7 @@ _TOKEN = re.compile(r'\s*(?:([{},])|"((?:[^"\\]|\\.)*)"|((?:[^{},"\\]|\\.)+))', 
 def _array(written: str, element: int) -> list[Any]:
     body = re.sub(r"^\s*(\[[-+]?\d+:[-+]?\d+\])+\s*=\s*", "", written)  # with the bounds of its dimensions
     if (flat := _FLAT.fullmatch(body)) is not None:
-        return [_element(each.strip(), written, element) for each in flat[1].split(",")] if flat[1].strip() else []
+        return [_element(each.strip(), written, element) for each in _parts(flat[1])] if flat[1].strip() else []
     tokens = _tokens(body)
     if next(tokens, None) != ("{", None):
         raise PgError("22P02", f'malformed array literal: "{written}"')
@@ -185,6 +185,15 @@ def _array(written: str, element: int) -> list[Any]:
     except (ValueError, StopIteration) as error:
         raise PgError("22P02", f'malformed array literal: "{written}"') from error
     return found
+
+
+def _parts(inside: str) -> Iterator[str]:
+    """Between the commas, one after the other: all of them at once would take far more memory than the text."""
+    start = 0
+    while (end := inside.find(",", start)) >= 0:
+        yield inside[start:end]
+        start = end + 1
+    yield inside[start:]
 
 
 def _element(said: str, written: str, element: int) -> Any:

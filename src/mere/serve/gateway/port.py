@@ -78,6 +78,8 @@ class Statement:
     DEALLOCATE      name: str or None for ALL
     DISCARD         what: ALL, PLANS, SEQUENCES or TEMP
 
+    QUERY           query: the session's own, which can `forget`
+
     SHOW and EXPLAIN are of the kind QUERY: they return rows. What a tag has no count for is decided by the wire: only
     SELECT, FETCH, MOVE and COPY have one. LISTEN and NOTIFY are refused by `read`, with 0A000."""
 
@@ -86,6 +88,17 @@ class Statement:
     text: str
     start: int = 0  # where it begins in the text that was sent
     about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all(self) -> list[Statement]:
+        """This one, and the one in it."""
+        return [self, self.about["statement"]] if "statement" in self.about else [self]
+
+    def forget(self) -> None:
+        """It will be kept for long: what can be found out again by its text is let go."""
+        for each in self.all:
+            if "query" in each.about:
+                each.about["query"].forget()
 
 
 @dataclass(frozen=True)

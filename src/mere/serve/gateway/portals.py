@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Encode = Callable[["pa.RecordBatch"], memoryview]
 
 _MOST = 1000  # statements with a name, and as many portals
-_WEIGHT = 1_000_000  # of all with a name: a tree that was read takes up to 500 bytes for each character of its text
+_WEIGHT = 4_000_000  # bytes of all with a name
+_FIELD = 100  # bytes of a column's description
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Prepared:
 
     @property
     def weight(self) -> int:
-        return len(self.statement.text) + len(self.fields or ())
+        return len(self.statement.text) + _FIELD * len(self.fields or ())
 
 
 class Rows:
@@ -106,6 +107,7 @@ class Portals:
         if name and name in self.statements:
             raise PgError("42P05", f'prepared statement "{name}" already exists')
         _make_sure_of_room(self.statements, name, prepared, "prepared statements", "DEALLOCATE or DISCARD ALL")
+        prepared.statement.forget()
         self.statements[name] = prepared
 
     def statement(self, name: str) -> Prepared:
@@ -123,6 +125,7 @@ class Portals:
             portal.close()
             raise
         self.close(name)
+        portal.prepared.statement.forget()
         self.portals[name] = portal
 
     def portal(self, name: str) -> Portal:

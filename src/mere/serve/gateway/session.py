@@ -66,7 +66,7 @@ class LakeSession:
     def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
         if (shown := self._shown(statement)) is not None:
             return Described((), _fields(shown.schema), shown.schema)
-        compiled = self._compiler(lambda *_: None).compile(statement.about["tree"], declared)
+        compiled = self._compiler(lambda *_: None).compile(statement.about["query"].tree, declared)
         try:
             sql = compiled.sql_without_values if values is None else compiled.sql
             compiled.confirm(sql)
@@ -88,7 +88,7 @@ class LakeSession:
     def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> LakeAnswer | FixedAnswer:
         if (shown := self._shown(statement)) is not None:
             return FixedAnswer(shown)
-        compiled = self._compiler(self.set).compile(statement.about["tree"], oids)
+        compiled = self._compiler(self.set).compile(statement.about["query"].tree, oids)
         try:
             if compiled.oids and not values:
                 raise PgError("42P02", "there is no parameter $1")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.serve.gateway import copying, datatypes, fetching, guard, limits, syntax
@@ -12,8 +14,8 @@ from mere.serve.gateway.port import Kind, PgError, Statement
 from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.words import Words
 
-_SHORT = 10_000  # characters of a text that is kept
-_KEPT = 100_000  # characters of all texts that are kept: their trees take up to 500 bytes for each
+_SHORT = 100_000  # characters of a text that is kept with what was read
+_KEPT = 200_000  # characters of all of them: their trees take up to 500 bytes for each
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE")
 _WRITES = (
     "INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT",
@@ -36,11 +38,12 @@ def read(text: str) -> list[Statement]:
         raise PgError("54000", f"the text is longer than {limits.TEXT} characters")
     if len(text) >= _SHORT:
         return list(_read(text))
-    found = _known.get(text)
-    if found is None:
+    known = _known.get(text)
+    if known is None:
         found = _read(text)
-        _known.keep(text, found, len(text))
-    return list(found)
+        known = found, [each.about["query"].tree for one in found for each in one.all if "query" in each.about]
+        _known.keep(text, known, len(text))
+    return list(known[0])
 
 
 def _read(text: str) -> tuple[Statement, ...]:
@@ -48,8 +51,38 @@ def _read(text: str) -> tuple[Statement, ...]:
     return found or (Statement(Kind.NOTHING, "", text),)
 
 
-# Clients send the same texts again and again. Nobody changes what was read: it can be read once.
-_known: Recent[str, tuple[Statement, ...]] = Recent(_KEPT)
+# Clients send the same texts again and again. Nobody changes what was read: it can be read once. With the statements
+# their trees are kept, which they themselves may forget.
+_known: Recent[str, tuple[tuple[Statement, ...], list[exp.Expr]]] = Recent(_KEPT)
+
+
+class Query:
+    """A query that was read. It may be told to forget its tree: if nobody else has it when it is wanted, it is read
+    again. So what clients have prepared takes no more memory than its text."""
+
+    def __init__(self, tokens: Sequence[Token], text: str) -> None:
+        self._start = tokens[0].start
+        self._text = text[self._start : tokens[-1].end + 1]
+        self._held: exp.Expr | None = _tree(tokens, text)
+        self._seen = ref(self._held)
+
+    @property
+    def tree(self) -> exp.Expr:
+        found = self._held or self._seen()
+        if found is None:
+            text = " " * self._start + self._text  # its tokens stand where they stood
+            found = _tree(syntax.tokens(text), text)
+            self._seen = ref(found)
+        return found
+
+    def forget(self) -> None:
+        self._held = None
+
+
+def _tree(tokens: Sequence[Token], text: str) -> exp.Expr:
+    found = syntax.query(tokens, text)
+    guard.check(found)
+    return found
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -92,9 +125,7 @@ def query(words: Words) -> Statement:
     rest = words.rest()
     if not rest:
         raise syntax.unexpected(None)
-    tree = syntax.query(rest, words.text)
-    guard.check(tree)
-    return _made(words, Kind.QUERY, "SELECT", rest, tree=tree)
+    return _made(words, Kind.QUERY, "SELECT", rest, query=Query(rest, words.text))
 
 
 def _made(words: Words, kind: Kind, tag: str, tokens: Sequence[Token] | None = None, **about: Any) -> Statement:
@@ -264,7 +295,7 @@ def _explain(words: Words) -> Statement:
     if words.peek() is not None and syntax.is_word(words.peek(), *_WRITES):
         raise guard.read_only(words.take().text.upper(), 0)
     inner = query(words)
-    return _made(words, Kind.QUERY, "EXPLAIN", tree=inner.about["tree"], explain=True)
+    return _made(words, Kind.QUERY, "EXPLAIN", query=inner.about["query"], explain=True)
 
 
 def _declare(words: Words) -> Statement:
