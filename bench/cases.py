@@ -365,14 +365,14 @@ _IN_POSTGRES = (
 
 
 def gateway(name: str, title: str, about: str, query: str, peer: str, *targets: Target, **more: Any) -> Case:
-    label = {"duckdb": "DuckDB in process", "postgres": "Postgres"}[peer]
-    prepare = ("--postgres",) if peer == "postgres" else ()
+    label = {"duckdb": "DuckDB in process", "postgres": "Postgres", "trino": "Trino"}[peer]
+    prepare = (f"--{peer}",) if peer != "duckdb" else ()
     return Case(
         name=f"gateway_{name}",
         title=f"The gateway: {title}",
         about=_TRIPS + about,
         ours=script("mere serve", "gateway_mere", query, jvm=False),
-        peer=script(label, f"gateway_{peer}", query, jvm=False),
+        peer=script(label, f"gateway_{peer}", query, jvm=peer == "trino"),
         targets=targets,
         prepare=script("mere", "gateway_prepare", *prepare),
         by_name=True,
@@ -380,7 +380,12 @@ def gateway(name: str, title: str, about: str, query: str, peer: str, *targets: 
     )
 
 
+_IN_TRINO = (
+    "Trino 476, on a heap of 2 GB, reads the same Parquet files and is asked over its REST protocol by a client in "
+    "Python; it was warmed by eight queries or 500 look-ups before anything was timed."
+)
 _GROUP_BY = "revenue and distance by day and payment, 1,344 rows, again and again on one connection. "
+_LOOK_UP = ("look_up", "look_up_p99", "clients", "clients_p50", "clients_p99", "errors")
 GATEWAYS = (
     gateway(
         "group_by",
@@ -422,7 +427,35 @@ GATEWAYS = (
         "duckdb",
         Target("look_up", 3),
         Target("errors", 0, absolute=True),
-        metrics=("look_up", "look_up_p99", "clients", "clients_p50", "clients_p99", "errors"),
+        metrics=_LOOK_UP,
+    ),
+    gateway(
+        "group_by_trino",
+        "group-by of all rows, against Trino",
+        _GROUP_BY + _IN_TRINO,
+        "group_by",
+        "trino",
+        metrics=("group_by",),
+        blocks=2,
+    ),
+    gateway(
+        "fetch_trino",
+        "a million rows, against Trino",
+        f"`fetchall()` of 1 million rows by a range of time. {_IN_TRINO}",
+        "fetch",
+        "trino",
+        metrics=("fetch",),
+        blocks=2,
+    ),
+    gateway(
+        "look_up_trino",
+        "single trips, against Trino",
+        "the trips of a moment and a zone, 300 one after the other, by parameters; then 20 each by 50 clients at once. "
+        + _IN_TRINO,
+        "look_up",
+        "trino",
+        metrics=_LOOK_UP,
+        blocks=2,
     ),
 )
 

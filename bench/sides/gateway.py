@@ -1,4 +1,4 @@
-"""Ten million trips, read by clients: what they ask. The same for the gateway, for Postgres and for DuckDB by hand."""
+"""Ten million trips, read by clients: what they ask. The same for the gateway, Postgres, Trino and DuckDB by hand."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ def folder() -> Path:
 
 def postgres_folder() -> Path:
     return shared("postgres")
+
+
+def trino_folder() -> Path:
+    return shared("trino")
 
 
 def rows() -> int:

@@ -1,6 +1,7 @@
-"""A year of trips as a table of a lake, built by mere, and if it is asked for in a Postgres: BENCH_SHARED/gateway.
+"""A year of trips as a table of a lake, built by mere: BENCH_SHARED/gateway. If it is asked for, in a Postgres as well,
+and for Trino.
 
-python gateway_prepare.py [--postgres]
+python gateway_prepare.py [--postgres] [--trino]
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import duckdb
 import psycopg
+from pyiceberg.catalog.sql import SqlCatalog
 
 import mere
-from bench.sides import gateway
+from bench.sides import gateway, trino
 from bench.sides.answer import answer
 from bench.sides.server import kept
 from bench.sides.taxi import COLUMNS, shared, trips
@@ -86,8 +88,28 @@ def fill_postgres(files: list[str]) -> None:
     text.unlink()
 
 
+def register_in_trino(folder: Path) -> None:
+    """The same files in a table that says file:// of each of them: of a path alone Trino does not know what it is."""
+    trino.installed()
+    folder.mkdir()
+    catalog = SqlCatalog("main", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    with mere.Lake.open(gateway.folder() / "lake") as lake:
+        table = lake.pyiceberg("main").load_table(gateway.TABLE)
+        catalog.create_namespace(gateway.TABLE.partition(".")[0])
+        same = catalog.create_table(gateway.TABLE, table.schema(), None, table.spec(), table.sort_order())
+        assert same.schema() == table.schema()  # the files name its columns by their ids
+        with same.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+            for task in table.scan().plan_files():
+                # Its path, which PyIceberg gives no name to write to.
+                task.file[1] = f"file://{task.file.file_path.removeprefix('file://')}"
+                append.append_data_file(task.file)
+    catalog.close()
+
+
 files = write(gateway.folder())
 asked(files).save()
 if "--postgres" in sys.argv[1:]:
     fill_postgres(files)
+if "--trino" in sys.argv[1:]:
+    register_in_trino(gateway.trino_folder())
 answer(len(files))

@@ -1,0 +1,116 @@
+"""The trips from Trino, on the Parquet files of the lake's table: python gateway_trino.py group_by|fetch|look_up.
+
+Asked over its REST protocol on one connection that is kept. It is a server that stays: before anything is timed, it has
+answered as often as its compiler needs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.sides import gateway
+from bench.sides.answer import answer
+from bench.sides.gateway import Look, Row, Trips
+from bench.sides.rounds import timed
+from bench.sides.trino import Trino, running
+
+HEADERS = {
+    "X-Trino-User": "bench",
+    "X-Trino-Catalog": "main",
+    "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # else it cuts off what is below a millisecond
+}
+VALUES: dict[str, Callable[[str], object]] = {
+    "date": date.fromisoformat,
+    "decimal": Decimal,
+    "timestamp": datetime.fromisoformat,
+}
+FETCH = gateway.FETCH.replace("'{until}'", "TIMESTAMP '{until}'")
+LOOK_UP = "EXECUTE IMMEDIATE '" + gateway.LOOK_UP.format(moment="?", zone="?") + "' USING TIMESTAMP '{}', {}"
+WARM_UP, WARM_UP_LOOK_UPS = 8, 500
+
+
+class Connection:
+    def __init__(self, port: int) -> None:
+        self._http = HTTPConnection("127.0.0.1", port)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def fetchall(self, query: str) -> list[Row]:
+        rows: list[Row] = []
+        page = self._ask("POST", "/v1/statement", query)
+        while True:
+            if "error" in page:
+                raise RuntimeError(page["error"]["message"])
+            if page.get("data"):
+                rows += typed(page["columns"], page["data"])
+            if "nextUri" not in page:
+                return rows
+            page = self._ask("GET", urlsplit(page["nextUri"]).path)
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        self._http.request(method, path, body and body.encode(), HEADERS)
+        page: dict[str, Any] = json.loads(self._http.getresponse().read())
+        return page
+
+
+def typed(columns: Sequence[dict[str, Any]], data: Sequence[Sequence[Any]]) -> Iterator[Row]:
+    """The values as psycopg has them; JSON has no dates and no decimals. No column of these kinds has NULLs here."""
+    makes = [VALUES.get(column["typeSignature"]["rawType"]) for column in columns]
+    by_column = zip(makes, zip(*data, strict=True), strict=True)
+    return zip(*(map(make, values) if make else values for make, values in by_column), strict=True)
+
+
+@contextmanager
+def connected(server: Trino) -> Iterator[Connection]:
+    connection = Connection(server.port)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def looking(server: Trino) -> Iterator[Look]:
+    with connected(server) as connection:
+
+        def look(values: Sequence[object]) -> list[Row]:
+            return connection.fetchall(LOOK_UP.format(*values))
+
+        yield look
+
+
+def rows_of(server: Trino, name: str, query: str) -> tuple[list[Row], float]:
+    with connected(server) as connection:
+        for _ in range(WARM_UP):
+            connection.fetchall(query)
+        rows, times = timed(name, lambda: connection.fetchall(query))
+    return rows, times[name]
+
+
+trips = Trips.load()
+result: object
+with running(Path.cwd(), gateway.trino_folder() / "catalog.db") as trino:
+    match sys.argv[1]:
+        case "group_by":
+            rows, seconds = rows_of(trino, "group_by", gateway.GROUP_BY)
+            result, times = [list(map(str, row)) for row in rows], {"group_by": seconds}
+        case "fetch":
+            rows, seconds = rows_of(trino, "fetch", FETCH.format(until=trips.until))
+            result, times = gateway.in_order(rows), {"fetch": seconds, "server_bytes": trino.peak}
+        case "look_up":
+            with looking(trino) as one:
+                for at in range(WARM_UP_LOOK_UPS):
+                    one(trips.looked_up[at % len(trips.looked_up)])
+                found, times = gateway.look_ups(one, trips)
+            result, times = gateway.in_order(found), times | gateway.at_once(lambda: looking(trino), trips)
+answer(result, **times)
