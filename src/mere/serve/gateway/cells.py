@@ -36,7 +36,7 @@ Cells = Any  # a Matrix, a Padded, or a binary array of Arrow's, whose types myp
 
 
 def numbers(column: pa.Array) -> Ints:
-    """The numbers of a column, 0 where there is a NULL. Arrow's own way there would load pandas, if that is there."""
+    """The numbers of a column, 0 where there is a NULL."""
     column = column.fill_null(0) if column.null_count else column
     kind = np.dtype(column.type.to_pandas_dtype())
     return np.frombuffer(column.buffers()[1] or b"", kind, len(column), column.offset * kind.itemsize)

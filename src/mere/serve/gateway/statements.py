@@ -63,12 +63,13 @@ class Query:
     def __init__(self, tokens: Sequence[Token], text: str) -> None:
         self._start = tokens[0].start
         self._text = text[self._start : tokens[-1].end + 1]
-        self._held: exp.Expr | None = _tree(tokens, text)
-        self._seen = ref(self._held)
+        tree = _tree(tokens, text)
+        self._held: exp.Expr | None = tree  # for its sake alone
+        self._seen = ref(tree)
 
     @property
     def tree(self) -> exp.Expr:
-        found = self._held or self._seen()
+        found = self._seen()
         if found is None:
             text = " " * self._start + self._text  # its tokens stand where they stood
             found = _tree(syntax.tokens(text), text)
