@@ -6,68 +6,20 @@ answered as often as its compiler needs.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
-from decimal import Decimal
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from bench.sides import gateway
 from bench.sides.answer import answer
 from bench.sides.gateway import Look, Row, Trips
 from bench.sides.rounds import timed
-from bench.sides.trino import Trino, running
+from bench.sides.trino import Connection, Trino, running
 
-HEADERS = {
-    "X-Trino-User": "bench",
-    "X-Trino-Catalog": "main",
-    "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # else it cuts off what is below a millisecond
-}
-VALUES: dict[str, Callable[[str], object]] = {
-    "date": date.fromisoformat,
-    "decimal": Decimal,
-    "timestamp": datetime.fromisoformat,
-}
 FETCH = gateway.FETCH.replace("'{until}'", "TIMESTAMP '{until}'")
 LOOK_UP = "EXECUTE IMMEDIATE '" + gateway.LOOK_UP.format(moment="?", zone="?") + "' USING TIMESTAMP '{}', {}"
 WARM_UP, WARM_UP_LOOK_UPS = 8, 500
-
-
-class Connection:
-    def __init__(self, port: int) -> None:
-        self._http = HTTPConnection("127.0.0.1", port)
-
-    def close(self) -> None:
-        self._http.close()
-
-    def fetchall(self, query: str) -> list[Row]:
-        rows: list[Row] = []
-        page = self._ask("POST", "/v1/statement", query)
-        while True:
-            if "error" in page:
-                raise RuntimeError(page["error"]["message"])
-            if page.get("data"):
-                rows += typed(page["columns"], page["data"])
-            if "nextUri" not in page:
-                return rows
-            page = self._ask("GET", urlsplit(page["nextUri"]).path)
-
-    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        self._http.request(method, path, body and body.encode(), HEADERS)
-        page: dict[str, Any] = json.loads(self._http.getresponse().read())
-        return page
-
-
-def typed(columns: Sequence[dict[str, Any]], data: Sequence[Sequence[Any]]) -> Iterator[Row]:
-    """The values as psycopg has them; JSON has no dates and no decimals. No column of these kinds has NULLs here."""
-    makes = [VALUES.get(column["typeSignature"]["rawType"]) for column in columns]
-    by_column = zip(makes, zip(*data, strict=True), strict=True)
-    return zip(*(map(make, values) if make else values for make, values in by_column), strict=True)
 
 
 @contextmanager

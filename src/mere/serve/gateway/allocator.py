@@ -6,7 +6,7 @@ import ctypes
 
 # The numbers of glibc's mallopt.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_KEPT = 64 << 20  # bytes
+_KEPT = 32 << 20  # bytes, of each thread
 
 
 def keep_freed() -> None:

@@ -88,7 +88,7 @@ def _intervals(column: pa.Array) -> Matrix:
         rest = numbers(column.cast(pa.duration("us"), safe=False).cast(pa.int64()))
         none = np.zeros(len(rest), np.int32)
         return _interval(rest, none, none)
-    raw = np.frombuffer(column.buffers()[1], np.dtype([("months", "i4"), ("days", "i4"), ("nanos", "i8")]))
+    raw = np.frombuffer(column.buffers()[1] or b"", np.dtype([("months", "i4"), ("days", "i4"), ("nanos", "i8")]))
     raw = raw[column.offset : column.offset + len(column)]
     return _interval(np.sign(raw["nanos"]) * (np.abs(raw["nanos"]) // 1000), raw["days"], raw["months"])
 

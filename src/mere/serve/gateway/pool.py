@@ -28,6 +28,10 @@ class Pool:
         finally:
             self.at_work -= 1
 
+    def start(self, job: Callable[[], None]) -> None:
+        """Without anybody who waits for it."""
+        self._threads.submit(job)
+
     @property
     def waiting(self) -> int:
         return max(0, self.at_work - self.workers)

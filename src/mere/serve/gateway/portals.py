@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from mere.serve.gateway import encode
@@ -16,7 +17,7 @@ Encode = Callable[["pa.RecordBatch"], memoryview]
 
 _MOST = 1000  # statements with a name, and as many portals
 _WEIGHT = 4_000_000  # bytes of all with a name
-_FIELD = 100  # bytes of a column's description
+_STATEMENT, _FIELD = 1000, 100  # bytes that one takes besides its text, and the description of a column
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Prepared:
 
     @property
     def weight(self) -> int:
-        return len(self.statement.text) + _FIELD * len(self.fields or ())
+        texts = sum(getsizeof(each.text) for each in self.statement.all)
+        return _STATEMENT + texts + _FIELD * len(self.fields or ())
 
 
 class Rows:

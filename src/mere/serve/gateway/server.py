@@ -60,7 +60,6 @@ class Server:
         self._connections: dict[int, tuple[int, Connection]] = {}  # by process: its secret
         self._processes = count(secrets.randbelow(1 << 20) + 1000)
         self._stopping = False
-        self._warming: asyncio.Future[None] | None = None
 
     # From start to stop
 
@@ -71,7 +70,7 @@ class Server:
             lambda: Link(self._accept), self.settings.host, self.settings.port, backlog=_BACKLOG, reuse_address=True
         )
         port = int(self._listener.sockets[0].getsockname()[1])
-        self._warming = loop.run_in_executor(None, encode.warm_up)
+        self._pool.start(encode.warm_up)
         shared = Shared(loop, self._pool, self.log, self.metrics, self.settings.max_connections)
         for each in self.beside:
             each.start(shared)
@@ -109,8 +108,6 @@ class Server:
             await asyncio.wait(self._tasks)
         await asyncio.gather(*others)
         self._monitor.stop()
-        if self._warming is not None:
-            await self._warming
         self._pool.close()
 
     def _cut(self) -> None:

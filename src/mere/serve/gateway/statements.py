@@ -61,8 +61,8 @@ class Query:
     again. So what clients have prepared takes no more memory than its text."""
 
     def __init__(self, tokens: Sequence[Token], text: str) -> None:
-        self._start = tokens[0].start
-        self._text = text[self._start : tokens[-1].end + 1]
+        self.start = tokens[0].start
+        self.text = text[self.start : tokens[-1].end + 1]
         tree = _tree(tokens, text)
         self._held: exp.Expr | None = tree  # for its sake alone
         self._seen = ref(tree)
@@ -71,8 +71,10 @@ class Query:
     def tree(self) -> exp.Expr:
         found = self._seen()
         if found is None:
-            text = " " * self._start + self._text  # its tokens stand where they stood
-            found = _tree(syntax.tokens(text), text)
+            found = _tree(syntax.tokens(self.text), self.text)
+            for each in found.walk():
+                if "start" in each.meta:  # where it stands in the text that was sent
+                    each.meta.update(start=each.meta["start"] + self.start, end=each.meta["end"] + self.start)
             self._seen = ref(found)
         return found
 
@@ -126,12 +128,12 @@ def query(words: Words) -> Statement:
     rest = words.rest()
     if not rest:
         raise syntax.unexpected(None)
-    return _made(words, Kind.QUERY, "SELECT", rest, query=Query(rest, words.text))
+    found = Query(rest, words.text)
+    return Statement(Kind.QUERY, "SELECT", found.text, found.start, {"query": found})
 
 
-def _made(words: Words, kind: Kind, tag: str, tokens: Sequence[Token] | None = None, **about: Any) -> Statement:
-    found = tokens or words.tokens
-    start, end = found[0].start, found[-1].end + 1
+def _made(words: Words, kind: Kind, tag: str, **about: Any) -> Statement:
+    start, end = words.tokens[0].start, words.tokens[-1].end + 1
     return Statement(kind, tag, words.text[start:end], start, about)
 
 

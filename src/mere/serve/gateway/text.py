@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +35,8 @@ from mere.serve.gateway.cells import (
 # The times that Arrow writes as Postgres does: from the year 1 to 9999.
 _FIRST_DAY, _END_DAY = -719162, 2932897
 _DAY = 86_400_000_000
+_QUARTER = 900_000_000  # of an hour
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEX = np.array([ord(digit) for digit in "0123456789abcdef"], np.uint8)
 _HEX_PAIRS = np.stack([np.repeat(_HEX, 16), np.tile(_HEX, 16)], axis=1)
 
@@ -141,7 +146,9 @@ def unscaled(column: pa.Array) -> Ints | None:
     """The numbers of a column of decimals without their point; zero for NULL, and None where 64 bits do not do."""
     if not pa.types.is_decimal128(column.type):
         return None
-    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    words = np.frombuffer(column.buffers()[1] or b"", np.int64).reshape(-1, 2)[
+        column.offset : column.offset + len(column)
+    ]
     found = words[:, 0]
     fits = words[:, 1] == found >> 63
     if column.null_count:
@@ -231,14 +238,53 @@ def _clocks(seconds: Ints, fractions: Ints) -> list[Cells]:
 
 def _local(instants: Ints, zone: str) -> tuple[Ints, Ints]:
     """The same instants by the clocks of a zone, and how many seconds these are ahead."""
+    # Outside of these years the zone's tables say nothing.
+    near = np.clip(instants, _FIRST_DAY * _DAY + _DAY, _END_DAY * _DAY - 2 * _DAY)
     try:
-        # Outside of these years the zone's tables say nothing.
-        near = np.clip(instants, _FIRST_DAY * _DAY + _DAY, _END_DAY * _DAY - 2 * _DAY)
-        shown = pc.local_timestamp(array(near, pa.timestamp("us", zone))).cast(pa.int64())
+        offsets = _ahead(near, zone)
     except pa.ArrowInvalid:
         return instants, np.zeros(len(instants), np.int64)  # an unknown zone: UTC, and it says so
-    offsets: Ints = numbers(shown) - near
-    return np.where(near == instants, instants + offsets, instants), np.where(near == instants, offsets, 0) // 1_000_000
+    offsets = np.where(near == instants, offsets, 0)
+    return instants + offsets * 1_000_000, offsets
+
+
+def _ahead(instants: Ints, zone: str) -> Ints:
+    """By how many seconds. Arrow reads a zone's changes one by one, but not the rule for those after the last."""
+    found = _ahead_by_arrow(instants, zone)
+    late = instants >= (_LISTED if _are_listed(zone) else _FIRST_DAY * _DAY)
+    if late.any():
+        found = found.copy()
+        found[late] = _ahead_by_rule(instants[late], zone)
+    return found
+
+
+_LISTED = 24_472 * _DAY  # 2037: up to there the changes are listed, mostly
+_MONTHS = np.arange("1980-01", "2037-01", dtype="datetime64[M]").astype("datetime64[us]").astype(np.int64)
+
+
+@cache
+def _are_listed(zone: str) -> bool:
+    """Some systems keep only those that no rule tells."""
+    return bool((_ahead_by_arrow(_MONTHS, zone) == _ahead_by_rule(_MONTHS, zone)).all())
+
+
+def _ahead_by_arrow(instants: Ints, zone: str) -> Ints:
+    shown = pc.local_timestamp(array(instants, pa.timestamp("us", zone))).cast(pa.int64())
+    return (numbers(shown) - instants) // 1_000_000
+
+
+def _ahead_by_rule(instants: Ints, zone: str) -> Ints:
+    """Clocks change at full quarters of an hour."""
+    quarters, which = np.unique(instants // _QUARTER, return_inverse=True)
+    clock = ZoneInfo(zone)
+    moments = [_EPOCH + timedelta(minutes=15 * each) for each in quarters.tolist()]
+    return np.array([_seconds(each.astimezone(clock)) for each in moments], np.int64)[which]
+
+
+def _seconds(moment: datetime) -> int:
+    ahead = moment.utcoffset()
+    assert ahead is not None
+    return ahead // timedelta(seconds=1)
 
 
 def _offsets(seconds: Ints) -> Cells:
