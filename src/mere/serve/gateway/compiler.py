@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from copy import copy
@@ -23,11 +21,12 @@ from mere.serve.gateway.catalog import Catalog
 from mere.serve.gateway.catalog.rewrite import rewrite
 from mere.serve.gateway.engine import CATALOG, Engine
 from mere.serve.gateway.port import Described, PgError
+from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.roles import Role
 from mere.serve.gateway.tables import SCHEMA, Pin
 
-_KEPT = 500
-_LONG = 2000  # nodes
+_KEPT = 60_000  # nodes of all statements that are kept: a node takes up to two kilobytes in what is made of it
+_LONG = 2000  # nodes of one that is not
 
 
 @dataclass
@@ -75,27 +74,23 @@ class Plans:
     """What was compiled lately: clients send the same statements again and again, and a commit does not change."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Hashable, Compiled] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: Recent[Hashable, Compiled] = Recent(_KEPT)
 
     def get(
         self,
         key: tuple[int, Hashable, tuple[int, ...]],
         written: exp.Expr,
+        weight: int,
         again: Callable[[Compiled], Compiled | None],
         make: Callable[[exp.Expr, Sequence[int]], Compiled],
     ) -> Compiled:
-        with self._lock:
-            known = self._known.get(key)
+        known = self._known.get(key)
         # The tree is kept with what was made of it, so that no other can have its id.
         if known is not None and (found := again(known)) is not None:
             return found
         made = make(written, key[2])
         if all(relation.table is not None for relation in made.relations):
-            with self._lock:
-                self._known[key] = made
-                if len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
+            self._known.keep(key, made, weight)
         return again_of(made)
 
 
@@ -107,9 +102,7 @@ def again_of(made: Compiled) -> Compiled:
 
 
 def _is_timeless(written: exp.Expr) -> bool:
-    """Whether it says the same for every session that sees the commit with the same rights; a long one is not kept."""
-    if sum(1 for _ in islice(written.walk(), _LONG)) == _LONG:
-        return False
+    """Whether it says the same for every session that sees the commit with the same rights."""
     if any(guard.function_name(each) in functions.SESSION for each in written.find_all(exp.Anonymous)):
         return False
     return written.find(*dialect.OF_SESSION) is None
@@ -129,10 +122,11 @@ class Compiler:
 
     def compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
         try:
-            if not _is_timeless(written):
+            nodes = sum(1 for _ in islice(written.walk(), _LONG))
+            if nodes == _LONG or not _is_timeless(written):
                 return self._compile(written, declared)
             about = (self.pin.commit, self.role.key, self.context.user, self.context.database, self.path)
-            return self.plans.get((id(written), about, tuple(declared)), written, self._again, self._compile)
+            return self.plans.get((id(written), about, tuple(declared)), written, nodes, self._again, self._compile)
         except RecursionError:
             raise syntax.too_complex() from None
         except MereError as error:
