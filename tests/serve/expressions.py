@@ -5,6 +5,40 @@ from __future__ import annotations
 
 EXPRESSIONS = """
 1
+1 = any('{1,2}')
+3 = any('{1,2}')
+3 = any('{1,NULL}')
+NULL::int = any('{1}')
+NULL::int = any('{}')
+1 <> all('{2,3}')
+1 <> all('{}')
+1 = all('{1,1}')
+2 < any('{1,3}')
+2 >= all('{1,3}')
+'b' = any('{a,b,"c d"}')
+'c d' <> all('{a,b,"c d"}')
+date '2024-01-01' = any('{2024-01-01}')
+'a' like any('{a%,b%}')
+'A' ilike any('{a%}')
+'a' not like all('{b%,c%}')
+'a' like any(array['x%', 'a%'])
+'a' like all(array['a%', '%b'])
+'a%' like any('{a\\%}')
+'a' like any('{}')
+date('2024-01-02')
+date(timestamp '2024-01-02 03:04:05')
+text('a')
+text(5)
+width_bucket(5.35, 0.024, 10.06, 5)
+width_bucket(-1, 0, 10, 5)
+width_bucket(10, 0, 10, 5)
+width_bucket(0, 0, 10, 5)
+width_bucket(3, 10, 0, 5)
+width_bucket(11, 10, 0, 5)
+width_bucket(0, 10, 0, 5)
+width_bucket(NULL, 0, 10, 5)
+(select percentile_cont(0.5) within group (order by x) from (values (1.00), (2.01)) t(x))
+(select percentile_cont(0.25) within group (order by x desc) from (values (1), (2), (4)) t(x))
 -1
 'a'
 NULL
@@ -413,6 +447,13 @@ QUERIES = [
     "select string_agg(distinct x::text, ',' order by x::text) from generate_series(1, 3) x",
     "select regexp_matches('foobar', 'o(.)')",
     "select regexp_matches('foobar', 'z')",
+    "values (1, 'a'), (2, 'b') limit 1",
+    "values (1), (3), (2) order by 1 desc",
+    "values (1), (3), (2) order by column1 offset 1 fetch first 1 rows only",
+    "select x from (values (2), (1)) t(x) union all values (3) order by 1",
+    "select x from generate_series(1, 5) x where x = any('{2,4,9}') and not x = all('{4}') order by 1",
+    "select x from (values ('ann'), ('bob'), ('cyd')) t(x) where x like any(array['a%', '%d']) order by 1",
+    "select x from (values ('ann'), ('bob'), ('cyd')) t(x) where not x like any('{a%,%d}') and x not like all('{a%,b%}')",
 ]
 
 # What differs, and why: Postgres's numerics have digits of their own in each value, DuckDB's in each column.

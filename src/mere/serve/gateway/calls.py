@@ -332,7 +332,9 @@ def within_group(node: exp.Expr) -> exp.Expr:
     share = function.expressions[0]
     if ordered.args.get("desc"):
         share = exp.Sub(this=number(1), expression=share.copy())
-    return call({"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc"}[name], ordered.this, share)
+    if name == "percentile_disc":
+        return call("quantile_disc", ordered.this, share)
+    return call("quantile_cont", cast(ordered.this, "DOUBLE"), share)  # of a numeric, DuckDB would keep the digits
 
 
 def _neighbour(name: str) -> Callable[[_Args], exp.Expr]:
@@ -349,6 +351,7 @@ def _neighbour(name: str) -> Callable[[_Args], exp.Expr]:
 _REWRITES: dict[str, Callable[[_Args], exp.Expr]] = {
     "age": _age,
     "array_prepend": _array_prepend,
+    "date": lambda values: cast(values[0], "DATE"),
     "date_bin": _date_bin,
     "date_part": _date_part,
     "decode": _decode,
@@ -372,6 +375,7 @@ _REWRITES: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_substr": _regexp_substr,
     "substr": _substring,
     "substring": _substring,
+    "text": lambda values: macro("text", values[0]),
     "to_char": formats.to_char,
     "to_date": formats.to_date,
     "to_timestamp": formats.to_timestamp,

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from mere.serve.gateway import calls, casts, facts, patterns
+from mere.serve.gateway import calls, casts, facts, patterns, quantified
 from mere.serve.gateway.building import call, cast, macro, number, text
 from mere.serve.gateway.port import PgError
 
@@ -122,17 +122,6 @@ _OPERATORS: dict[str, Callable[..., exp.Expr]] = {
 }  # fmt: skip
 
 
-def _quantified(node: exp.Expr) -> exp.Expr:
-    """`x = ANY(a)` and `x <> ALL(a)` of an array in a row. DuckDB makes a subquery of it, in which NULL is an empty
-    array, and which it does not take in the condition of an outer join."""
-    found, is_equal = node.expression, isinstance(node, exp.EQ)
-    values = found.this.unnest() if isinstance(found, exp.Any if is_equal else exp.All) else None
-    if values is None or isinstance(values, exp.Query) or values.find(exp.Column) is None:
-        return node
-    contained = macro("equals_any", node.this, values)
-    return contained if is_equal else exp.paren(exp.Not(this=contained), copy=False)
-
-
 def _collate(node: exp.Expr) -> exp.Expr:
     """Texts are ordered by their bytes, as in the collation C; a catalog query names the default one."""
     name = node.expression.sql().replace('"', "").lower().removeprefix("pg_catalog.")
@@ -155,8 +144,10 @@ def _like(node: exp.Expr) -> exp.Expr:
     pattern = node.expression
     if isinstance(node.parent, exp.Escape) or (pattern.is_string and "\\" not in pattern.name):
         return node
+    if (several := quantified.patterns(node)) is not None:
+        return quantified.together(node, [_like(each) for each in several])
     if isinstance(pattern, exp.Any | exp.All):
-        return node
+        raise PgError("0A000", "LIKE with ANY or ALL takes a list of patterns that stands in the query")
     return exp.Escape(this=node.copy(), expression=text("\\"))
 
 
@@ -333,7 +324,7 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.DPipe: _joined,
     exp.Div: _division,
     exp.Dot: _dot,
-    exp.EQ: _quantified,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), quantified.compared),
     exp.Extract: _extract,
     exp.HexString: _bits,
     exp.ILike: _like,
@@ -344,7 +335,6 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.Localtime: _time,
     exp.Localtimestamp: _time,
     exp.Mod: _division,
-    exp.NEQ: _quantified,
     exp.National: _string,
     exp.Overlay: _overlay,
     exp.RawString: _string,

@@ -126,6 +126,11 @@ _MACROS = {
     " substring(s, greatest(f, 1), greatest(f + n - greatest(f, 1), 0)) END",
     # One more, and DuckDB falls over.
     "row_offset(n)": "CASE WHEN n < -9223372036854775807 THEN -9223372036854775807 ELSE n END",
+    "width_bucket(x, a, b, n)": "CASE WHEN x IS NULL OR a IS NULL OR b IS NULL OR n IS NULL THEN NULL WHEN n <= 0 THEN"
+    " error('2201G:count must be greater than zero') WHEN a = b THEN"
+    " error('2201G:lower bound cannot equal upper bound') WHEN (x < a) = (a < b) AND x <> a THEN 0"
+    " WHEN (x >= b) = (a < b) OR x = b THEN n + 1"
+    " ELSE floor((x - a) * n / (b - a)) + 1 END::INTEGER",
     "epoch(t)": "epoch_us(t) * 0.000001",
     "truncated(x, n)": "trunc(x * power(10, n)) / power(10, n)",
     # to_char of a number, of which the digits are there already.
@@ -175,7 +180,7 @@ USES = {signature.partition("(")[0]: _uses(signature) for signature in _MACROS}
 OURS = words("""
     mod div log sqrt ln repeat replace lpad rpad bit_length initcap to_hex quote_ident quote_literal quote_nullable
     string_to_array array_to_string array_length array_upper array_lower array_ndims array_remove array_replace
-    array_positions date_trunc json_typeof jsonb_typeof
+    array_positions date_trunc json_typeof jsonb_typeof width_bucket
 """)
 
 # Rewritten in the tree, by `dialect`.
@@ -183,8 +188,9 @@ REWRITTEN = words("""
     pg_typeof to_char to_date to_timestamp date_part age regexp_replace regexp_match regexp_matches
     regexp_split_to_array regexp_split_to_table regexp_count regexp_like regexp_substr format round trunc
     array_prepend make_interval num_nulls num_nonnulls substring string_to_table json_extract_path
-    json_extract_path_text jsonb_extract_path jsonb_extract_path_text encode decode date_bin json_array_elements
-    jsonb_array_elements json_array_elements_text jsonb_array_elements_text json_object_keys jsonb_object_keys
+    json_extract_path_text jsonb_extract_path jsonb_extract_path_text encode decode date date_bin text
+    json_array_elements jsonb_array_elements json_array_elements_text jsonb_array_elements_text json_object_keys
+    jsonb_object_keys
 """)
 
 # Answered from the session, before DuckDB sees the query.

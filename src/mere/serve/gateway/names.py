@@ -234,7 +234,8 @@ def name_columns(tree: exp.Expr) -> exp.Expr:
     for values in tree.find_all(exp.Values):
         _name_values(values)
     if isinstance(tree, exp.Values):
-        tree = exp.Select(expressions=[exp.Star()]).from_(tree, copy=False)
+        after = {part: tree.args.pop(part, None) for part in ("order", "limit", "offset")}
+        tree = exp.Select(expressions=[exp.Star()], **after).from_(tree, copy=False)
     for select in tree.find_all(exp.Select):
         named = []
         for each in select.expressions:
