@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.serve.gateway import copying, datatypes, fetching, guard, limits, syntax
 from mere.serve.gateway.port import Kind, PgError, Statement
+from mere.serve.gateway.queries import Query
 from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.words import Words
 
@@ -54,38 +54,6 @@ def _read(text: str) -> tuple[Statement, ...]:
 # Clients send the same texts again and again. Nobody changes what was read: it can be read once. With the statements
 # their trees are kept, which they themselves may forget.
 _known: Recent[str, tuple[tuple[Statement, ...], list[exp.Expr]]] = Recent(_KEPT)
-
-
-class Query:
-    """A query that was read. It may be told to forget its tree: if nobody else has it when it is wanted, it is read
-    again. So what clients have prepared takes no more memory than its text."""
-
-    def __init__(self, tokens: Sequence[Token], text: str) -> None:
-        self.start = tokens[0].start
-        self.text = text[self.start : tokens[-1].end + 1]
-        tree = _tree(tokens, text)
-        self._held: exp.Expr | None = tree  # for its sake alone
-        self._seen = ref(tree)
-
-    @property
-    def tree(self) -> exp.Expr:
-        found = self._seen()
-        if found is None:
-            found = _tree(syntax.tokens(self.text), self.text)
-            for each in found.walk():
-                if "start" in each.meta:  # where it stands in the text that was sent
-                    each.meta.update(start=each.meta["start"] + self.start, end=each.meta["end"] + self.start)
-            self._seen = ref(found)
-        return found
-
-    def forget(self) -> None:
-        self._held = None
-
-
-def _tree(tokens: Sequence[Token], text: str) -> exp.Expr:
-    found = syntax.query(tokens, text)
-    guard.check(found)
-    return found
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
