@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from bench.sides import gateway
 from bench.sides.answer import answer
 from bench.sides.gateway import Look, Row, Trips
 from bench.sides.rounds import timed
-from bench.sides.trino import Connection, Trino, running
+from bench.sides.trino import Connection, running
 
 FETCH = gateway.FETCH.replace("'{until}'", "TIMESTAMP '{until}'")
 LOOK_UP = "EXECUTE IMMEDIATE '" + gateway.LOOK_UP.format(moment="?", zone="?") + "' USING TIMESTAMP '{}', {}"
@@ -23,17 +23,8 @@ WARM_UP, WARM_UP_LOOK_UPS = 8, 500
 
 
 @contextmanager
-def connected(server: Trino) -> Iterator[Connection]:
-    connection = Connection(server.port)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
-def looking(server: Trino) -> Iterator[Look]:
-    with connected(server) as connection:
+def looking(port: int) -> Iterator[Look]:
+    with closing(Connection(port)) as connection:
 
         def look(values: Sequence[object]) -> list[Row]:
             return connection.fetchall(LOOK_UP.format(*values))
@@ -41,8 +32,8 @@ def looking(server: Trino) -> Iterator[Look]:
         yield look
 
 
-def rows_of(server: Trino, name: str, query: str) -> tuple[list[Row], float]:
-    with connected(server) as connection:
+def rows_of(port: int, name: str, query: str) -> tuple[list[Row], float]:
+    with closing(Connection(port)) as connection:
         for _ in range(WARM_UP):
             connection.fetchall(query)
         rows, times = timed(name, lambda: connection.fetchall(query))
@@ -51,18 +42,18 @@ def rows_of(server: Trino, name: str, query: str) -> tuple[list[Row], float]:
 
 trips = Trips.load()
 result: object
-with running(Path.cwd(), gateway.trino_folder() / "catalog.db") as trino:
+with running(Path.cwd(), gateway.trino_folder() / "catalog.db") as server:
     match sys.argv[1]:
         case "group_by":
-            rows, seconds = rows_of(trino, "group_by", gateway.GROUP_BY)
+            rows, seconds = rows_of(server, "group_by", gateway.GROUP_BY)
             result, times = [list(map(str, row)) for row in rows], {"group_by": seconds}
         case "fetch":
-            rows, seconds = rows_of(trino, "fetch", FETCH.format(until=trips.until))
-            result, times = gateway.in_order(rows), {"fetch": seconds, "server_bytes": trino.peak}
+            rows, seconds = rows_of(server, "fetch", FETCH.format(until=trips.until))
+            result, times = gateway.in_order(rows), {"fetch": seconds}
         case "look_up":
-            with looking(trino) as one:
+            with looking(server) as one:
                 for at in range(WARM_UP_LOOK_UPS):
                     one(trips.looked_up[at % len(trips.looked_up)])
                 found, times = gateway.look_ups(one, trips)
-            result, times = gateway.in_order(found), times | gateway.at_once(lambda: looking(trino), trips)
+            result, times = gateway.in_order(found), times | gateway.at_once(lambda: looking(server), trips)
 answer(result, **times)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import tarfile
@@ -16,8 +15,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from http.client import HTTPConnection, HTTPException
@@ -96,21 +94,9 @@ VALUES: dict[str, Callable[[str], object]] = {
 }
 
 
-@dataclass(frozen=True)
-class Trino:
-    port: int
-    process: int
-
-    @property
-    def peak(self) -> int:
-        """The most memory that the server has held so far, in bytes."""
-        status = Path(f"/proc/{self.process}/status").read_text(encoding="utf-8")
-        return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
-
-
 @contextmanager
-def running(folder: Path, catalog: Path) -> Iterator[Trino]:
-    """With the tables of `main` in a catalog that is a SQLite file; what the server writes is in the folder."""
+def running(folder: Path, catalog: Path) -> Iterator[int]:
+    """Its port. It has the tables of `main` in a catalog that is a SQLite file; what it writes is in the folder."""
     home, port = installed(), free_port()
     (folder / "etc" / "catalog").mkdir(parents=True, exist_ok=True)
     config = folder / "etc" / "config.properties"
@@ -128,7 +114,7 @@ def running(folder: Path, catalog: Path) -> Iterator[Trino]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"Trino did not start:\n{(folder / 'log').read_text(encoding='utf-8')[-2000:]}")
             time.sleep(0.2)
-        yield Trino(port, process.pid)
+        yield port
     finally:
         process.terminate()
         try:
@@ -140,13 +126,11 @@ def running(folder: Path, catalog: Path) -> Iterator[Trino]:
 
 def _answers(port: int) -> bool:
     """It says that it has started before it knows that it is a node itself."""
-    connection = Connection(port)
-    try:
-        return connection.fetchall("SELECT 1") == [(1,)]
-    except (OSError, HTTPException, ValueError, RuntimeError):
-        return False
-    finally:
-        connection.close()
+    with closing(Connection(port)) as connection:
+        try:
+            return connection.fetchall("SELECT 1") == [(1,)]
+        except (OSError, HTTPException, ValueError, RuntimeError):
+            return False
 
 
 class Connection:
