@@ -8,6 +8,7 @@ EXPRESSIONS = """
 1 = any('{1,2}')
 3 = any('{1,2}')
 3 = any('{1,NULL}')
+3 = any('{{1,2},{3,4}}')
 NULL::int = any('{1}')
 NULL::int = any('{}')
 1 <> all('{2,3}')

@@ -9,7 +9,7 @@ import pytest
 
 from mere.lake.lake import Lake
 from mere.serve.gateway.backend import LakeBackend
-from mere.serve.gateway.port import Session
+from mere.serve.gateway.port import PgError, Session
 from tests.serve.asking import Row, ask
 from tests.serve.expressions import DIFFERENT, EXPRESSIONS, QUERIES
 from tests.services.postgres import Postgres
@@ -50,3 +50,18 @@ def test_what_differs_is_known(session: Session, postgres: psycopg.Connection, s
     ours, theirs = DIFFERENT[sql]
     assert (ask(session, sql).rows, told_by_postgres(postgres, sql)[1]) == ([(ours,)], [(theirs,)])
     assert ours != theirs
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("select date()", "42883"),
+        ("select to_char()", "42883"),
+        ("select 'a' like any('{" + "b," * 2000 + "a}')", "54000"),
+        ("select 1 = any('{1')", "22P02"),
+    ],
+)
+def test_calls_and_arrays_that_cannot_be_are_told(session: Session, sql: str, sqlstate: str) -> None:
+    with pytest.raises(PgError) as caught:
+        ask(session, sql)
+    assert caught.value.sqlstate == sqlstate

@@ -30,7 +30,10 @@ def mend(node: exp.Anonymous, context: Context) -> exp.Expr:
     if name in functions.TABLES:
         return _set_returning(node, name, values)
     if (rewrite := _REWRITES.get(name)) is not None:
-        return rewrite(values)
+        try:
+            return rewrite(values)
+        except (IndexError, ValueError):  # there are too few of them
+            raise PgError("42883", f"function {name} does not take these arguments") from None
     if name in functions.OURS:
         return _ours(name, values)
     return _renamed(node, functions.RENAMED.get(name, name))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
+from typing import Any
 
 from sqlglot import exp
 
 from mere.serve.gateway import decode, types
 from mere.serve.gateway.building import macro, text
+from mere.serve.gateway.port import PgError
+
+_MOST = 1000  # conditions that are written out: each repeats what stands before ANY
 
 
 def compared(node: exp.Expr) -> exp.Expr:
@@ -39,6 +44,8 @@ def patterns(node: exp.Expr) -> list[exp.Expr] | None:
 
 def together(node: exp.Expr, conditions: list[exp.Expr]) -> exp.Expr:
     """One of them for ANY, all of them for ALL; of none, ANY is false and ALL is true."""
+    if len(conditions) > _MOST:
+        raise PgError("54000", f"ANY and ALL take at most {_MOST} elements here", hint="Write it with = ANY or <> ALL.")
     is_any = isinstance(node.expression, exp.Any)
     if not conditions:
         return exp.false() if is_any else exp.true()
@@ -52,8 +59,16 @@ def _values(node: exp.Expr) -> exp.Expr | None:
 
 
 def _elements(written: exp.Expr) -> list[exp.Expr]:
-    found = decode.of_text(written.name, types.BY_NAME["text"].array)
-    return [exp.Null() if each is None else text(str(each)) for each in found]
+    return list(_flat(decode.of_text(written.name, types.BY_NAME["text"].array)))
+
+
+def _flat(found: list[Any]) -> Iterator[exp.Expr]:
+    """Of all dimensions."""
+    for each in found:
+        if isinstance(each, list):
+            yield from _flat(each)
+        else:
+            yield exp.Null() if each is None else text(each)
 
 
 def _each(node: exp.Expr, elements: list[exp.Expr]) -> exp.Expr:
