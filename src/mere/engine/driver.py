@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -66,7 +65,8 @@ class Driver:
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)
             _sign_snapshots(context)
-            return cls(jvm, SparkSession(context), cancel_on_interrupt(lambda: _cancel(context), interrupt))
+            restore = cancel_on_interrupt(lambda: _cancel(context), interrupt, lambda: _hang_up(context))
+            return cls(jvm, SparkSession(context), restore)
         except BaseException as exc:
             failure = failure_of(exc, jvm)
             _forget()
@@ -274,17 +274,29 @@ def _sign_snapshots(context: Any) -> None:
     context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", default_author())
 
 
-def cancel_on_interrupt(cancel: Callable[[], None], previous: Any) -> Callable[[], None]:
+# So long Ctrl-C waits for the JVM to take the order; a second Ctrl-C does not.
+_CANCELLING = 10.0
+
+
+def cancel_on_interrupt(
+    cancel: Callable[[], None], previous: Any, hang_up: Callable[[], None] = lambda: None
+) -> Callable[[], None]:
     """Ctrl-C: cancel the jobs from another thread, and do here what would have been done without us.
 
-    pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job. What is
-    returned puts the previous handler back.
+    pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job. `hang_up`
+    is called where the wait for an answer is broken off. What is returned puts the previous handler back.
     """
 
     def handler(number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=cancel, daemon=True).start()
+        cancelling = threading.Thread(target=cancel, daemon=True)
+        cancelling.start()
+        cancelling.join(_CANCELLING)  # or it would cancel what is asked next, too
         if callable(previous):
-            previous(number, frame)
+            try:
+                previous(number, frame)
+            except BaseException:
+                hang_up()
+                raise
 
     def in_main_thread() -> bool:
         return threading.current_thread() is threading.main_thread()
@@ -299,13 +311,19 @@ def cancel_on_interrupt(cancel: Callable[[], None], previous: Any) -> Callable[[
 
 
 def _cancel(context: Any) -> None:
-    for pause in (0.1, 0.5, 1.0):
-        try:
-            context.cancelAllJobs()
-            return
-        except Exception:  # the JVM may be gone already, or hang up on a new connection because it was too busy
-            logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
-        time.sleep(pause)
+    try:
+        context.cancelAllJobs()
+    except Exception:  # the JVM may be gone already
+        logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
+
+
+def _hang_up(context: Any) -> None:
+    """Close this thread's connection if an answer is still to come on it. Otherwise py4j does, and closes those of all
+    other threads as well, in the middle of their calls; or it takes that answer for the one to the next call."""
+    client = context._gateway._gateway_client
+    waiting = getattr(client, "get_thread_connection", lambda: None)()
+    if waiting is not None and waiting not in client.deque:
+        waiting.close()
 
 
 def _with_ml_if_imported(settings: SparkSettings) -> SparkSettings:
