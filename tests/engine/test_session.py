@@ -190,36 +190,47 @@ def test_other_errors_leave_the_block_as_they_are(lake: Lake, spark_on: Open) ->
         raise ZeroDivisionError
 
 
-def test_ctrl_c_cancels_the_job_and_the_session_lives(lake: Lake, spark_on: Open) -> None:
+HOURS = "SELECT count(sha2(CAST(id AS STRING), 512)) FROM range(100000000000)"
+# What is the same for all rows is computed while the query is planned: some seconds, in which there is no job yet.
+PLANNED = f"{HOURS} WHERE aggregate(sequence(1, 8000000), 0L, (sum, each) -> sum + each * each) > 0"
+
+
+@pytest.mark.parametrize("query", [HOURS, PLANNED], ids=["running", "planned"])
+def test_ctrl_c_cancels_the_query_and_the_session_lives(query: str, lake: Lake, spark_on: Open) -> None:
     session = spark_on(lake, "main")
-    jobs = session.spark.sparkContext.statusTracker()
     jvm: Any = session.spark._jvm
+    tracker = session.spark.sparkContext.statusTracker()
+    before = set(tracker.getActiveJobsIds())
+    interrupted_with: list[set[int]] = []
+
+    def jobs() -> set[int]:
+        return set(tracker.getActiveJobsIds()) - before
 
     def interrupt() -> None:
-        while not jobs.getActiveJobsIds():
+        while query == HOURS and not jobs():
             time.sleep(0.05)
+        time.sleep(0.5)
+        interrupted_with.append(jobs())
         os.kill(os.getpid(), signal.SIGINT)
 
     def another() -> Any:
         jvm.java.lang.Integer.parseInt("1")
         return jvm._gateway_client.get_thread_connection()
 
-    pool = ThreadPoolExecutor(1)
-    other = pool.submit(another).result()
-    threading.Thread(target=interrupt, daemon=True).start()
-    started = time.monotonic()
-    # The exception is kept, and with it the frames that hold the connection on which the answer was awaited.
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        session.spark.sql("SELECT count(sha2(CAST(id AS STRING), 512)) FROM range(1000000000)").collect()
-    assert time.monotonic() - started < 20
-    assert rows(session, "SELECT 1") == [(1,)]
-    tracker = session.spark.sparkContext.statusTracker()
-    deadline = time.monotonic() + 20
-    while tracker.getActiveJobsIds() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert tracker.getActiveJobsIds() == []
-    assert other.socket is not None, "the connection of another thread was closed, as py4j by itself does"
-    pool.shutdown()
+    frame = session.spark.sql(query)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(another).result()
+        threading.Thread(target=interrupt, daemon=True).start()
+        started = time.monotonic()
+        # The exception is kept, and with it the frames that hold the connection on which the answer was awaited.
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            frame.collect()
+        assert time.monotonic() - started < 20
+        assert bool(interrupted_with[0]) == (query == HOURS)
+        assert rows(session, "SELECT 1") == [(1,)]
+        time.sleep(0.5)
+        assert jobs() == set()
+        assert other.socket is not None, "the connection of another thread was closed, as py4j by itself does"
     assert stopped.type is KeyboardInterrupt
 
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mere.engine import client
-from mere.engine.driver import cancel_on_interrupt, silence
+from mere.engine.driver import silence
+from mere.engine.interrupt import cancel_on_interrupt
 from mere.engine.jars import Jar
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import EngineError, SparkFailed

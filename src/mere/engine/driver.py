@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings, default_author
 from mere.engine import archive
+from mere.engine.interrupt import Call, cancel_on_interrupt
 from mere.engine.jars import Jar
 from mere.engine.jvm import Jvm, Work, prepare
 from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, may_be_lost
@@ -65,7 +65,7 @@ class Driver:
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)
             _sign_snapshots(context)
-            restore = cancel_on_interrupt(lambda: _cancel(context), interrupt, lambda: _hang_up(context))
+            restore = cancel_on_interrupt(lambda: _cancel(context), interrupt, lambda: Call.of_this_thread(context))
             return cls(jvm, SparkSession(context), restore)
         except BaseException as exc:
             failure = failure_of(exc, jvm)
@@ -274,56 +274,11 @@ def _sign_snapshots(context: Any) -> None:
     context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", default_author())
 
 
-# So long Ctrl-C waits for the JVM to take the order; a second Ctrl-C does not.
-_CANCELLING = 10.0
-
-
-def cancel_on_interrupt(
-    cancel: Callable[[], None], previous: Any, hang_up: Callable[[], None] = lambda: None
-) -> Callable[[], None]:
-    """Ctrl-C: cancel the jobs from another thread, and do here what would have been done without us.
-
-    pyspark's own handler cancels over the very connection that waits for the job, so it waits for the job. `hang_up`
-    is called where the wait for an answer is broken off. What is returned puts the previous handler back.
-    """
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        cancelling = threading.Thread(target=cancel, daemon=True)
-        cancelling.start()
-        cancelling.join(_CANCELLING)  # or it would cancel what is asked next, too
-        if callable(previous):
-            try:
-                previous(number, frame)
-            except BaseException:
-                hang_up()
-                raise
-
-    def in_main_thread() -> bool:
-        return threading.current_thread() is threading.main_thread()
-
-    def restore() -> None:
-        if in_main_thread() and signal.getsignal(signal.SIGINT) is handler:
-            signal.signal(signal.SIGINT, previous or signal.SIG_DFL)
-
-    if in_main_thread():
-        signal.signal(signal.SIGINT, handler)
-    return restore
-
-
 def _cancel(context: Any) -> None:
     try:
         context.cancelAllJobs()
     except Exception:  # the JVM may be gone already
         logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
-
-
-def _hang_up(context: Any) -> None:
-    """Close this thread's connection if an answer is still to come on it. Otherwise py4j does, and closes those of all
-    other threads as well, in the middle of their calls; or it takes that answer for the one to the next call."""
-    client = context._gateway._gateway_client
-    waiting = getattr(client, "get_thread_connection", lambda: None)()
-    if waiting is not None and waiting not in client.deque:
-        waiting.close()
 
 
 def _with_ml_if_imported(settings: SparkSettings) -> SparkSettings:
