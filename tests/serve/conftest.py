@@ -20,6 +20,9 @@ def shop_in_postgres(postgres_server: Postgres) -> str:
     with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {OWNER_NAME} SUPERUSER LOGIN PASSWORD '{OWNER_NAME}'")
         connection.execute(f"CREATE DATABASE shop OWNER {OWNER_NAME}")
+        # Of the whole server: the catalogs tell what is set for one database.
+        connection.execute('ALTER SYSTEM SET search_path = "$user", public, gold, silver')
+        connection.execute("SELECT pg_reload_conf()")
     url = f"postgresql://{OWNER_NAME}:{OWNER_NAME}@127.0.0.1:{postgres_server.port}/shop"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(shop.POSTGRES)

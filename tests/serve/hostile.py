@@ -109,8 +109,6 @@ select pg_stat_file('{secret}')
 select lo_import('{secret}')
 select lo_export(1, '{new}')
 select pg_sleep(1000)
-select pg_terminate_backend(1)
-select pg_cancel_backend(1)
 select pg_reload_conf()
 select pg_rotate_logfile()
 select dblink('host=x', 'select 1')
@@ -132,6 +130,8 @@ set session authorization postgres
 """,
     # No such function: DuckDB has it, Postgres does not
     "42883": """
+select mere_signal('mere', 1, true)
+select pg_catalog.mere_signal('mere', 1, true)
 select * from read_csv('{secret}')
 select * from read_csv_auto('{secret}')
 select * from READ_CSV('{secret}')

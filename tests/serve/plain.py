@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from mere.serve.gateway import types
+from mere.serve.gateway.activity import Activity
 from mere.serve.gateway.port import Described, Field, Kind, PgError, Statement
 
 SETTINGS = {
@@ -158,9 +159,10 @@ class PlainBackend:
     def __init__(self, batch: int = 2048) -> None:
         self.database = duckdb.connect(config={"threads": 2})
         self.sessions: list[PlainSession] = []
+        self.activity = Activity()
         self._batch = batch
 
-    def connect(self, user: str, database: str, settings: dict[str, str]) -> PlainSession:
+    def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> PlainSession:
         if database == "nowhere":
             raise PgError("3D000", f'database "{database}" does not exist')
         self.sessions.append(PlainSession(self.database, settings, self._batch))

@@ -78,7 +78,7 @@ def _reflected(url: str) -> dict[str, Any]:
             "tables": tables,
             "views": inspector.get_view_names("gold"),
             "has": [inspector.has_table(name, schema="gold") for name in ("orders", "totals", "nothing")],
-            "own": inspector.get_table_names(),
+            "own": sorted(inspector.get_table_names()),
         }
         for schema, names in tables.items():
             for name in names:

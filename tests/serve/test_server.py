@@ -157,8 +157,8 @@ def test_what_does_not_finish_in_time_is_cut() -> None:
 
 def test_one_that_cannot_be_cancelled_does_not_save_the_others() -> None:
     class Stubborn(PlainBackend):
-        def connect(self, user: str, database: str, settings: dict[str, str]) -> PlainSession:
-            session = super().connect(user, database, settings)
+        def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> PlainSession:
+            session = super().connect(user, database, settings, process)
             if database == "stubborn":
                 session.cancel = lambda: cancel_and_fail(session)  # type: ignore[method-assign]
             return session

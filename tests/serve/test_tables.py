@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, StringType
 from mere.lake.lake import Lake
 from mere.lake.query import query
 from mere.names import TableName
-from mere.serve.gateway import roles
+from mere.serve.gateway import roles, settings
 from mere.serve.gateway.backend import LakeBackend
 from mere.serve.gateway.port import Session
 from mere.serve.gateway.roles import Roles
@@ -137,12 +137,32 @@ def test_names_are_folded_as_in_postgres(session: Session, lake: Lake) -> None:
 
 
 def test_the_search_path_finds_tables(session: Session) -> None:
+    session.set("search_path", "public", False)
     assert failure(session, "select * from orders").sqlstate == "42P01"
     session.set("search_path", "silver, gold", False)
     assert rows(session, "select count(*), current_schema() from orders") == [("3", "gold")]
     assert rows(session, "select current_schemas(false)") == [("{gold}",)]
+
+
+def test_a_new_connection_finds_the_tables_of_all_schemas(backend: LakeBackend, lake: Lake) -> None:
+    orders.write(lake, "b.orders", pa.table({"x": [5]}))
+    orders.write(lake, "Odd.t", pa.table({"x": [6]}))
+    session = backend.connect("ann", "main", {})
+    assert rows(session, "show search_path") == [('"$user", public, "Odd", b, gold',)]
+    assert rows(session, "select current_schema(), count(*) from orders group by 1") == [("public", "1")], "that of b"
+    assert rows(session, "select x from t") == [("6",)]
+    visible = (
+        "select relnamespace::regnamespace::text from pg_class where relname = 'orders' and pg_table_is_visible(oid)"
+    )
+    assert rows(session, visible) == [("b",)]
+    session.set("search_path", "gold", False)
+    assert rows(session, "select count(*) from orders") == [("3",)]
     session.set("search_path", None, False)
-    assert failure(session, "select * from orders").sqlstate == "42P01"
+    assert rows(session, "select count(*) from orders") == [("1",)]
+
+
+def test_so_many_schemas_that_the_search_path_would_be_endless() -> None:
+    assert settings.path({f"schema_{number}" for number in range(120)}) == '"$user", public'
 
 
 def test_a_table_outside_of_the_lake_is_reached_when_it_is_adopted(

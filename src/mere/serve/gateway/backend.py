@@ -11,7 +11,8 @@ from weakref import WeakValueDictionary
 from mere.errors import InvalidName, LakeError, MereError, RefNotFound
 from mere.lake.refs import RefKind
 from mere.names import RefExpression
-from mere.serve.gateway import errors
+from mere.serve.gateway import errors, functions
+from mere.serve.gateway.activity import Activity
 from mere.serve.gateway.catalog.rewrite import MACROS
 from mere.serve.gateway.compiler import Plans
 from mere.serve.gateway.engine import Engine
@@ -43,10 +44,11 @@ class LakeBackend:
         self._engine: Engine | None = None
         self._retired: list[Engine] = []
         self.plans = Plans()
+        self.activity = Activity()
         self.started = datetime.now(UTC)
         self.version = f"PostgreSQL {SERVER_VERSION} (mere)"
 
-    def connect(self, user: str, database: str, settings: dict[str, str]) -> LakeSession:
+    def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> LakeSession:
         role = self._roles.of(user)
         if role is None:
             raise PgError("28000", f'role "{user}" does not exist')
@@ -60,7 +62,7 @@ class LakeBackend:
         # The id of a commit could be one of any branch.
         if not role.may_connect(base if resolved.base is not None else "*"):
             raise PgError("28000", f'permission denied for database "{database}"')
-        return LakeSession(self, role, user, database, settings)
+        return LakeSession(self, role, user, database, settings, process)
 
     def pin(self, database: str, commit: str | None = None) -> Pin:
         """The commit at which the ref is now, or was. It stays the same object as long as the ref stays there."""
@@ -92,6 +94,7 @@ class LakeBackend:
                     self._retired.append(engine)  # statements may still run there
                 wanted = dict.fromkeys([*known, *(each for each in folders if not _below(each, known))])
                 engine = self._engine = Engine(list(wanted), self._lake.storage, self._resources, MACROS)
+                engine.add(functions.SIGNAL, self.activity.signal)
             return engine
 
     def close(self) -> None:

@@ -6,10 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from mere.errors import MereError
 from mere.serve.gateway import decode, wire
+from mere.serve.gateway.activity import Seat
 from mere.serve.gateway.audit import Entry, Log
 from mere.serve.gateway.commands import Commands
 from mere.serve.gateway.link import Gone, Link
@@ -43,8 +46,16 @@ class Connection:
         self._metrics = metrics
         self._idle = idle
         self._commands = Commands(link, session, self._work)
+        self.seat = Seat(
+            client.process,
+            client.user,
+            client.database,
+            client.address,
+            partial(_from_a_thread, asyncio.get_running_loop(), self.cancel),
+            partial(_from_a_thread, asyncio.get_running_loop(), self.end),
+        )
         self._skipping = False  # up to the next Sync, after an error
-        self._working = self._busy = self._cancelled = self._ending = False
+        self._working = self._busy = self._cancelled = self._ending = self._ended = False
         self._turn = 0.0  # when it began
         self._reading: asyncio.Task[tuple[bytes, bytes]] | None = None
         link.on_loss = self.cancel
@@ -67,6 +78,12 @@ class Connection:
         self._ending = True
         if self._reading is not None:
             self._reading.cancel()
+
+    def end(self) -> None:
+        """At once."""
+        self._ended = True
+        self.cancel()
+        self.shut_down()
 
     async def _work(self, job: Callable[[], Result]) -> Result:
         """In a thread of the pool, unless the client has cancelled meanwhile."""
@@ -163,7 +180,9 @@ class Connection:
 
     def _ready(self) -> None:
         self._commands.report()
-        self._link.say(wire.ready(self._commands.transaction.status))
+        status = self._commands.transaction.status
+        self.seat.rest(status, self._session.settings.get("application_name", ""))
+        self._link.say(wire.ready(status))
         self._link.flush()
 
     async def _caught(self, step: Callable[[], Awaitable[None]]) -> bool:
@@ -172,7 +191,9 @@ class Connection:
             await step()
         except Gone:
             raise
-        except Exception as error:  # noqa: BLE001 whatever it is, the other clients go on
+        except Exception as error:
+            if self._ended:
+                raise SHUT_DOWN from error
             self._link.say(wire.error(told(error)))
             self._commands.transaction.fail()
             if self._commands.transaction.failed:
@@ -202,6 +223,7 @@ class Connection:
     async def _logged(self, text: str, step: Callable[[], Awaitable[Result]], only_errors: bool = False) -> Result:
         """With a line in the audit log."""
         start, failed = time.perf_counter(), None
+        self.seat.ask(text)
         self._commands.rows = 0
         try:
             return await step()
@@ -298,6 +320,11 @@ _EXTENDED: dict[bytes, Callable[[Connection, bytes], Awaitable[None]]] = {
     b"E": Connection._execute,
     b"C": Connection._close,
 }
+
+
+def _from_a_thread(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has ended, and the connection with it
+        loop.call_soon_threadsafe(step)
 
 
 def _named(content: bytes) -> tuple[bytes, str]:

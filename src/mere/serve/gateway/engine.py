@@ -61,6 +61,10 @@ class Engine:
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
 
+    def add(self, name: str, function: Callable[[str, int, bool], bool]) -> None:
+        """A function of Python's, which is called for every row: it does something."""
+        self._connection.create_function(name, function, side_effects=True)
+
     def reaches(self, folder: str) -> bool:
         return any(f"{folder.rstrip('/')}/".startswith(f"{known.rstrip('/')}/") for known in self.folders)
 

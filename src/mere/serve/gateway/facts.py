@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from mere.serve.gateway import functions
 from mere.serve.gateway.building import call, cast, number, text
 from mere.serve.gateway.port import PgError
 
@@ -23,6 +24,8 @@ def tell(name: str, values: Sequence[exp.Expr], context: Context) -> exp.Expr:
         "current_schemas": lambda: _schemas(values, context),
         "version": lambda: text(context.version),
         "pg_backend_pid": lambda: number(context.pid),
+        "pg_cancel_backend": lambda: _signal(values, context, end=False),
+        "pg_terminate_backend": lambda: _signal(values, context, end=True),
         "current_setting": lambda: _setting(values, context),
         "set_config": lambda: _set_config(values, context),
         "pg_is_in_recovery": exp.false,
@@ -43,6 +46,14 @@ def _schemas(values: Sequence[exp.Expr], context: Context) -> exp.Expr:
     implicit = bool(values) and isinstance(values[0], exp.Boolean) and bool(values[0].this)
     names = (["pg_catalog"] if implicit else []) + list(context.schemas)
     return cast(exp.Array(expressions=[text(each) for each in names]), "VARCHAR[]")
+
+
+def _signal(values: Sequence[exp.Expr], context: Context, *, end: bool) -> exp.Expr:
+    """Of one's own connections; a time to wait for the end is not needed, and not looked at."""
+    if not 1 <= len(values) <= 1 + end:
+        raise PgError("42883", "function pg_cancel_backend takes the number of a process")
+    asked = [text(context.user), cast(values[0], "INTEGER"), exp.true() if end else exp.false()]
+    return call(functions.SIGNAL, *asked)
 
 
 def _setting(values: Sequence[exp.Expr], context: Context) -> exp.Expr:

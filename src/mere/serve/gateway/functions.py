@@ -198,8 +198,11 @@ SESSION = words("""
     mere_commit current_database current_catalog current_schema current_schemas current_user session_user user
     current_role version pg_backend_pid current_setting set_config inet_server_addr inet_server_port
     inet_client_addr inet_client_port txid_current pg_current_xact_id pg_is_in_recovery pg_postmaster_start_time
-    pg_client_encoding txid_current_if_assigned pg_is_wal_replay_paused getdatabaseencoding
+    pg_client_encoding txid_current_if_assigned pg_is_wal_replay_paused getdatabaseencoding pg_cancel_backend
+    pg_terminate_backend
 """)
+
+SIGNAL = "mere_signal"  # (user, process, whether to end it): a function of Python's that DuckDB is given
 
 # They return rows, and may stand in FROM.
 TABLES = words("""
@@ -225,6 +228,7 @@ DUCKDB = (
     minute second list_extract array_slice quantile_cont quantile_disc list first last arbitrary json_contains
     json_exists array_extract struct_extract
 """)
+    | {SIGNAL}
 )
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mere.serve.gateway.activity import Activity
+
 
 class PgError(Exception):
     """An error as Postgres tells it. `position` is that of a character of the statement, from 1 on."""
@@ -172,6 +174,12 @@ class Session(Protocol):
 class Backend(Protocol):
     """Shared by all connections. Its methods may be called by several threads."""
 
-    def connect(self, user: str, database: str, settings: dict[str, str]) -> Session:
-        """PgError 3D000 if there is no such ref, 28000 if the user may not read it."""
+    @property
+    def activity(self) -> Activity:
+        """The server tells it who is connected."""
+        ...
+
+    def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> Session:
+        """PgError 3D000 if there is no such ref, 28000 if the user may not read it. `process`: the number by which
+        others can cancel what it does; 0 if they cannot."""
         ...

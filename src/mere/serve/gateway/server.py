@@ -157,7 +157,9 @@ class Server:
         client = await self._let_in(link)
         if client is None:
             return
-        session = await self._pool.run(lambda: self.backend.connect(client.user, client.database, client.settings))
+        session = await self._pool.run(
+            lambda: self.backend.connect(client.user, client.database, client.settings, client.process)
+        )
         try:
             await self._converse(link, client, session)
         finally:
@@ -181,11 +183,13 @@ class Server:
     async def _converse(self, link: Link, client: Client, session: Session) -> None:
         connection = Connection(link, client, session, self._pool, self.log, self.metrics, self.settings.idle_seconds)
         self._connections[client.process] = (client.secret, connection)
+        self.backend.activity.enter(connection.seat)
         try:
             if self._stopping:
                 raise SHUT_DOWN
             await connection.serve()
         finally:
+            self.backend.activity.leave(connection.seat)
             del self._connections[client.process]
 
     def _cancel(self, asked: Cancel) -> None:

@@ -36,12 +36,16 @@ _NUMBERED = re.compile(r"_\d+$")
 class LakeSession:
     """Implements `port.Session`."""
 
-    def __init__(self, backend: LakeBackend, role: Role, user: str, database: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self, backend: LakeBackend, role: Role, user: str, database: str, settings: dict[str, str], process: int
+    ) -> None:
+        seen = {table.namespace for table in backend.pin(database).tables if role.may_read(table)}
         self._backend = backend
         self._role = role
         self._user = user
         self._database = database
-        self._settings = {**settings_.DEFAULTS, "session_authorization": user}
+        self._process = process
+        self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": settings_.path(seen)}
         self._initial = dict(self._settings)
         self._local: dict[str, str] = {}
         self._pin: Pin | None = None
@@ -184,13 +188,14 @@ class LakeSession:
         except MereError as error:
             raise _unreachable(error, self._database) from error
         known = self.settings
-        path = tuple(_schemas(known["search_path"]))
+        path = settings_.schemas(known["search_path"])
         context = Context(
             user=self._user,
             database=self._database,
             commit=pin.commit,
             settings=known,
             schemas=tuple(schema for schema in path if schema == "public" or self._sees(pin, schema)),
+            pid=self._process,
             version=self._backend.version,
             set=set_,
         )
@@ -203,8 +208,7 @@ class LakeSession:
             databases=self._backend.databases(self._role),
             user=self._user,
             settings=settings,
-            process=0,
-            started=self._backend.started,
+            seats=tuple(self._backend.activity.of(self._user)),
         )
 
     def _sees(self, pin: Pin, namespace: str) -> bool:
@@ -379,13 +383,6 @@ def _value(value: Any, oid: int) -> Any:
     if isinstance(value, str) and oid == types.INTERVAL:
         return casts.interval_text(value)
     return value
-
-
-def _schemas(path: str) -> Iterator[str]:
-    for each in path.split(","):
-        name = each.strip()
-        if name and name != '"$user"':
-            yield name.strip('"')
 
 
 def _unreachable(error: MereError, database: str) -> PgError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from datetime import timedelta
 
 from mere.serve.gateway.port import PgError
@@ -87,6 +89,21 @@ def checked(name: str, value: str) -> str:
     if name in ("default_transaction_read_only", "transaction_read_only"):
         return "on"  # whatever is asked for
     return value
+
+
+def path(seen: Collection[str]) -> str:
+    """The search path of a new connection: all schemas that it sees, so that `\\dt` lists their tables. If there are
+    very many, none of them, rather than some."""
+    usual = DEFAULTS["search_path"]
+    names = [each if re.fullmatch("[a-z_][a-z0-9_]*", each) else f'"{each}"' for each in sorted(seen)]
+    found = ", ".join([usual, *(each for each in names if each != "public")])
+    return found if len(found) <= _LONGEST else usual
+
+
+def schemas(path: str) -> tuple[str, ...]:
+    """Of a search path."""
+    names = (each.strip() for each in path.split(","))
+    return tuple(name.strip('"') for name in names if name and name != '"$user"')
 
 
 def fit(settings: dict[str, str]) -> None:

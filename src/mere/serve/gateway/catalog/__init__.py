@@ -57,6 +57,7 @@ _OF_LAKE: dict[str, Callable[[Inventory], pa.Table]] = (
     | hidden.OF_LAKE
 )
 
+_ACTIVITY = "pg_catalog.pg_stat_activity"
 _OF_SERVER = surroundings.BUILDERS | hidden.OF_SERVER
 
 
@@ -84,7 +85,9 @@ class Catalog(Mapping[str, "pa.Table"]):
 
     def key(self, relation: str) -> str:
         """A name that tells all that the relation's rows depend on: equal names, equal rows."""
-        if relation in _OF_SERVER:
+        if relation == _ACTIVITY:
+            depends = f"{self._around.user} {self._around.seats}"
+        elif relation in _OF_SERVER:
             depends = repr(replace(self._around, settings=dict(sorted(self._around.settings.items()))))
         elif relation in information.BUILDERS:
             depends = f"{self._contents.key} {self._around.database} {self._around.user}"

@@ -62,7 +62,10 @@ _TEMPLATES = {
     "pg_get_viewdef": _DEFINITION.format(0),
     "pg_get_constraintdef": _DEFINITION.format(0),
     "pg_get_indexdef 1": _DEFINITION.format(0),
-    "pg_get_indexdef": _DEFINITION.format("$2"),
+    # Pretty: without the schema of a table that is found without it.
+    "pg_get_indexdef": f"""
+        (SELECT CASE WHEN $3 AND {_VISIBLE} THEN mere_short ELSE mere_definition END
+         FROM pg_catalog.mere_definitions mere_one WHERE mere_one.mere_oid = $1 AND mere_one.mere_part = $2)""",
     "pg_get_function_arguments": _FUNCTION.format("mere_arguments"),
     "pg_get_function_identity_arguments": _FUNCTION.format("mere_arguments"),
     "pg_get_function_result": _FUNCTION.format("mere_result"),

@@ -43,13 +43,18 @@ def _plain(schema: str, name: str) -> str:
 
 
 def definitions(inventory: Inventory) -> pa.Table:
-    """What pg_get_viewdef, pg_get_constraintdef and pg_get_indexdef say, and the latter of single columns."""
-    rows: list[tuple[int, int, str | None]] = [(view.oid, 0, view.shape.sql) for view in inventory.views]
-    rows += [(each.oid, 0, f"NOT NULL {quoted(each.column.name)}") for each in inventory.not_null]
+    """What pg_get_viewdef, pg_get_constraintdef and pg_get_indexdef say, and the latter of single columns. `short`: of
+    an index on the table `name` of the `schema`, where that is found without the schema."""
+    texts: list[tuple[int, int, str | None]] = [(view.oid, 0, view.shape.sql) for view in inventory.views]
+    texts += [(each.oid, 0, f"NOT NULL {quoted(each.column.name)}") for each in inventory.not_null]
+    texts += [(relation.constraint, 0, key_definition(relation)) for relation in inventory.keyed]
+    rows: list[tuple[Any, ...]] = [(*each, each[2], None, None) for each in texts]
     for relation in inventory.keyed:
-        rows += [(relation.constraint, 0, key_definition(relation)), (relation.index, 0, index_definition(relation))]
-        rows += [(relation.index, at, quoted(column.name)) for at, column in enumerate(relation.key, 1)]
-    return _table(rows, "oid", "part", "definition")
+        long, short = (index_definition(relation, with_schema=each) for each in (True, False))
+        columns = [quoted(column.name) for column in relation.key]
+        both = [(long, short), *((column, column) for column in columns)]
+        rows += [(relation.index, at, *each, relation.schema, relation.name) for at, each in enumerate(both)]
+    return _table(rows, "oid", "part", "definition", "short", "schema", "name")
 
 
 def comments(inventory: Inventory) -> pa.Table:

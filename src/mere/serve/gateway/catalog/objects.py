@@ -252,7 +252,7 @@ def pg_indexes(inventory: Inventory) -> pa.Table:
         schemaname=[relation.schema for relation in keyed],
         tablename=[relation.name for relation in keyed],
         indexname=[relation.key_name for relation in keyed],
-        indexdef=[index_definition(relation) for relation in keyed],
+        indexdef=[index_definition(relation, with_schema=True) for relation in keyed],
     )
 
 
@@ -273,9 +273,9 @@ def statistics_of_tables(name: str, inventory: Inventory) -> pa.Table:
     )
 
 
-def index_definition(relation: Relation) -> str:
+def index_definition(relation: Relation, *, with_schema: bool) -> str:
     columns = ", ".join(quoted(column.name) for column in relation.key)
-    name = f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    name = f"{quoted(relation.schema)}." * with_schema + quoted(relation.name)
     return f"CREATE UNIQUE INDEX {quoted(relation.key_name)} ON {name} USING btree ({columns})"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mere.serve.gateway.catalog import arrow
@@ -13,6 +12,8 @@ from mere.serve.gateway.catalog.oids import OWNER, oid_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from mere.serve.gateway.activity import Seat
 
 _UTF8 = 6
 _DEFAULT_TABLESPACE = 1663
@@ -27,8 +28,7 @@ class Surroundings:
     databases: tuple[str, ...] = ()  # the refs that the user may connect to
     user: str = OWNER_NAME
     settings: Mapping[str, str] = field(default_factory=dict)
-    process: int = 0
-    started: datetime | None = None
+    seats: tuple[Seat, ...] = field(default=(), repr=False)  # the connections of the user
 
     @property
     def all_databases(self) -> list[str]:
@@ -124,17 +124,25 @@ def pg_settings(around: Surroundings) -> pa.Table:
 
 
 def pg_stat_activity(around: Surroundings) -> pa.Table:
-    """One's own connection: what others do is theirs."""
+    """One's own connections: what others do is theirs."""
+    seats = around.seats
+    places = [seat.address.rpartition(":") for seat in seats]
     return arrow.table(
         "pg_catalog.pg_stat_activity",
-        datid=[database_oid(around.database)],
-        datname=around.database,
-        pid=around.process,
+        datid=[database_oid(seat.database) for seat in seats],
+        datname=[seat.database for seat in seats],
+        pid=[seat.process for seat in seats],
         usesysid=role_oid(around.user),
         usename=around.user,
-        application_name=around.settings.get("application_name", ""),
-        backend_start=around.started,
-        state="active",
+        application_name=[seat.application for seat in seats],
+        client_addr=[host.strip("[]") or None for host, _, _ in places],
+        client_port=[int(port) if port.isdigit() else None for _, _, port in places],
+        backend_start=[seat.since for seat in seats],
+        xact_start=[seat.begun for seat in seats],
+        query_start=[seat.asked for seat in seats],
+        state_change=[seat.changed for seat in seats],
+        state=[seat.state for seat in seats],
+        query=[seat.query for seat in seats],
         backend_type="client backend",
     )
 
