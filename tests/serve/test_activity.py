@@ -105,6 +105,12 @@ def test_what_ones_connections_are_at(one: Connection, other: Connection) -> Non
     assert rows(one, states) == []
 
 
+def test_a_long_query_is_cut(one: Connection, other: Connection) -> None:
+    other.execute(f"select 1 /* {'x' * 2000} */")
+    length = "select length(query) from pg_stat_activity where application_name = 'other'"
+    assert 1000 < rows(one, length)[0][0] < 1025
+
+
 def test_a_query_is_cancelled_from_another_connection(one: Connection, other: Connection) -> None:
     with Asking(other, one) as asking:
         assert rows(one, f"select pg_cancel_backend({asking.process})") == [(True,)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+_SHOWN = 1024  # characters of a query, as in Postgres
 _STATES = {b"I": "idle", b"T": "idle in transaction", b"E": "idle in transaction (aborted)"}
 
 
@@ -29,7 +30,7 @@ class Seat:
 
     def ask(self, query: str) -> None:
         now = datetime.now(UTC)
-        self.query, self.state, self.asked, self.changed = query, "active", now, now
+        self.query, self.state, self.asked, self.changed = query[:_SHOWN], "active", now, now
         self.begun = self.begun or now
 
     def rest(self, status: bytes, application: str) -> None:
