@@ -122,7 +122,7 @@ def test_an_error_has_the_state_that_postgres_gives(session: Session, postgres: 
     ("sql", "message", "hint", "position"),
     [
         ("select * from gold.order", 'relation "gold.order" does not exist', "Did you mean gold.orders?", 20),
-        ("select * from orders", 'relation "orders" does not exist', "Did you mean gold.orders?", 15),
+        ("select * from orderz", 'relation "orderz" does not exist', "Did you mean gold.orders?", 15),
         ("select custmer from gold.orders", 'column "custmer" does not exist', "Did you mean customer?", 8),
         ("select id,\n  o.amout from gold.orders o", 'column "amout" does not exist', "Did you mean amount?", 16),
         ("select lowr('x')", "function lowr does not exist", "Did you mean lower", 8),
