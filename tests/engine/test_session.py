@@ -217,6 +217,8 @@ def test_ctrl_c_cancels_the_query_and_the_session_lives(query: str, lake: Lake, 
         jvm.java.lang.Integer.parseInt("1")
         return jvm._gateway_client.get_thread_connection()
 
+    handler: Any = signal.getsignal(signal.SIGINT)
+    assert "cancel_on_interrupt" in handler.__qualname__, "another test has taken Ctrl-C away"
     frame = session.spark.sql(query)
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(another).result()

@@ -282,8 +282,14 @@ def test_what_would_be_unsafe_or_cannot_be_is_refused(project: Path, arguments: 
 
 
 def test_a_port_that_is_taken_is_told(project: Path) -> None:
-    with served(PlainBackend()) as found:
-        done = mere("serve", "--trust", "--port", str(found.port))
+    mine = lambda *_: None  # noqa: E731
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        with served(PlainBackend()) as found:
+            done = mere("serve", "--trust", "--port", str(found.port))
+        assert signal.getsignal(signal.SIGINT) is mine, "Ctrl-C is left as it was: asyncio would not see to that"
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done.exit_code == 1
     assert "cannot be listened on" in done.stderr
 

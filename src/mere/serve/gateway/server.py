@@ -8,7 +8,8 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -80,18 +81,17 @@ class Server:
 
     async def run(self, started: Callable[[int, int | None], None]) -> None:
         """Up to SIGTERM or SIGINT. What runs then has some seconds to end; a second signal ends it at once."""
-        loop, told_to = asyncio.get_running_loop(), asyncio.Queue[int]()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, told_to.put_nowait, int(each))
-        started(*await self.start())
-        await told_to.get()
-        stopping = asyncio.ensure_future(self.stop())
-        impatient = asyncio.ensure_future(told_to.get())
-        await asyncio.wait([stopping, impatient], return_when=asyncio.FIRST_COMPLETED)
-        if not stopping.done():
-            self._cut()
-        impatient.cancel()
-        await stopping
+        told_to = asyncio.Queue[int]()
+        with _signals(told_to.put_nowait):
+            started(*await self.start())
+            await told_to.get()
+            stopping = asyncio.ensure_future(self.stop())
+            impatient = asyncio.ensure_future(told_to.get())
+            await asyncio.wait([stopping, impatient], return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                self._cut()
+            impatient.cancel()
+            await stopping
 
     async def stop(self) -> None:
         """Nobody new; idle clients are told and hung up on; what runs may end."""
@@ -205,6 +205,21 @@ class Server:
 
     def _told(self) -> tuple[int, str]:
         return 200, self.metrics.text(self._pool.at_work, self._pool.waiting)
+
+
+@contextmanager
+def _signals(tell: Callable[[int], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT are told. Afterwards they mean what they meant before, which asyncio does not see to."""
+    loop = asyncio.get_running_loop()
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    for each in before:
+        loop.add_signal_handler(each, tell, int(each))
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            loop.remove_signal_handler(each)
+            signal.signal(each, handler)
 
 
 def loopback(host: str) -> bool:
