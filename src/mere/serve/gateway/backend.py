@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -45,7 +44,6 @@ class LakeBackend:
         self._retired: list[Engine] = []
         self.plans = Plans()
         self.activity = Activity()
-        self.started = datetime.now(UTC)
         self.version = f"PostgreSQL {SERVER_VERSION} (mere)"
 
     def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> LakeSession:

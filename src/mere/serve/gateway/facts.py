@@ -24,8 +24,8 @@ def tell(name: str, values: Sequence[exp.Expr], context: Context) -> exp.Expr:
         "current_schemas": lambda: _schemas(values, context),
         "version": lambda: text(context.version),
         "pg_backend_pid": lambda: number(context.pid),
-        "pg_cancel_backend": lambda: _signal(values, context, end=False),
-        "pg_terminate_backend": lambda: _signal(values, context, end=True),
+        "pg_cancel_backend": lambda: _signal(name, values, context),
+        "pg_terminate_backend": lambda: _signal(name, values, context),
         "current_setting": lambda: _setting(values, context),
         "set_config": lambda: _set_config(values, context),
         "pg_is_in_recovery": exp.false,
@@ -48,10 +48,11 @@ def _schemas(values: Sequence[exp.Expr], context: Context) -> exp.Expr:
     return cast(exp.Array(expressions=[text(each) for each in names]), "VARCHAR[]")
 
 
-def _signal(values: Sequence[exp.Expr], context: Context, *, end: bool) -> exp.Expr:
-    """Of one's own connections; a time to wait for the end is not needed, and not looked at."""
+def _signal(name: str, values: Sequence[exp.Expr], context: Context) -> exp.Expr:
+    """To one of one's own connections. How long to wait for its end, Postgres's second argument, is not looked at."""
+    end = name == "pg_terminate_backend"
     if not 1 <= len(values) <= 1 + end:
-        raise PgError("42883", "function pg_cancel_backend takes the number of a process")
+        raise PgError("42883", f"function {name} takes the number of a process")
     asked = [text(context.user), cast(values[0], "INTEGER"), exp.true() if end else exp.false()]
     return call(functions.SIGNAL, *asked)
 
