@@ -219,7 +219,8 @@ def _signals(tell: Callable[[int], None]) -> Iterator[None]:
     finally:
         for each, handler in before.items():
             loop.remove_signal_handler(each)
-            signal.signal(each, handler)
+            if handler is not None:  # one that Python does not know, it cannot put back
+                signal.signal(each, handler)
 
 
 def loopback(host: str) -> bool:

@@ -39,13 +39,14 @@ class LakeSession:
     def __init__(
         self, backend: LakeBackend, role: Role, user: str, database: str, settings: dict[str, str], process: int
     ) -> None:
-        seen = {table.namespace for table in backend.pin(database).tables if role.may_read(table)}
         self._backend = backend
         self._role = role
+        self._seen: tuple[Pin, frozenset[str]] | None = None
         self._user = user
         self._database = database
         self._process = process
-        self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": settings_.path(seen)}
+        path = settings_.path(self._schemas(backend.pin(database)))
+        self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": path}
         self._initial = dict(self._settings)
         self._local: dict[str, str] = {}
         self._pin: Pin | None = None
@@ -188,13 +189,13 @@ class LakeSession:
         except MereError as error:
             raise _unreachable(error, self._database) from error
         known = self.settings
-        path = settings_.schemas(known["search_path"])
+        path, seen = settings_.schemas(known["search_path"]), self._schemas(pin)
         context = Context(
             user=self._user,
             database=self._database,
             commit=pin.commit,
             settings=known,
-            schemas=tuple(schema for schema in path if schema == "public" or self._sees(pin, schema)),
+            schemas=tuple(schema for schema in path if schema == "public" or schema in seen),
             pid=self._process,
             version=self._backend.version,
             set=set_,
@@ -211,8 +212,11 @@ class LakeSession:
             seats=tuple(self._backend.activity.of(self._user)),
         )
 
-    def _sees(self, pin: Pin, namespace: str) -> bool:
-        return any(table.namespace == namespace and self._role.may_read(table) for table in pin.tables)
+    def _schemas(self, pin: Pin) -> frozenset[str]:
+        """Those with a table that the role may read. It is asked for every statement, and found out once a commit."""
+        if self._seen is None or self._seen[0] is not pin:
+            self._seen = pin, frozenset(table.namespace for table in pin.tables if self._role.may_read(table))
+        return self._seen[1]
 
     def _start(self, compiled: Compiled) -> Running:
         running = Running(compiled, self.settings["TimeZone"], self._timeout())

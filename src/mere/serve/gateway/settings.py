@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from datetime import timedelta
 
+from mere.serve.gateway.catalog.names import quoted
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.words import words
 
@@ -95,8 +95,7 @@ def path(seen: Collection[str]) -> str:
     """The search path of a new connection: all schemas that it sees, so that `\\dt` lists their tables. If there are
     very many, none of them, rather than some."""
     usual = DEFAULTS["search_path"]
-    names = [each if re.fullmatch("[a-z_][a-z0-9_]*", each) else f'"{each}"' for each in sorted(seen)]
-    found = ", ".join([usual, *(each for each in names if each != "public")])
+    found = ", ".join([usual, *(quoted(each) for each in sorted(seen) if each != "public")])
     return found if len(found) <= _LONGEST else usual
 
 
