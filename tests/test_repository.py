@@ -57,9 +57,9 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [str(path) for path, names in parts.items() if names & VAGUE] == []
 
 
-def test_no_module_is_longer_than_400_lines() -> None:
+def test_no_module_is_longer_than_450_lines() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert {path.name: length for path, length in lengths.items() if length > 400} == {}
+    assert {path.name: length for path, length in lengths.items() if length > 450} == {}
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
