@@ -75,3 +75,11 @@ def test_a_table_has_a_schema_and_a_name() -> None:
 def test_near_matches_make_a_sentence() -> None:
     assert near("mian", ["main", "dev"]) == " Did you mean main?"
     assert near("zzz", ["main"]) == ""
+
+
+def test_a_suggestion_is_made_once_and_whatever_the_case() -> None:
+    assert near("gold.dialy", ["gold.daily", "gold.daily", "silver.x"]) == " Did you mean gold.daily?"
+    assert near("MIAN", ["Main", "main"]) == " Did you mean Main or main?"
+    assert near("main", ["main"]) == "", "what was asked for is no suggestion"
+    tables = [TableName("gold", "orders"), TableName("gold", "orders"), TableName("silver", "orders")]
+    assert near("order", tables, by=lambda table: table.name) == " Did you mean gold.orders or silver.orders?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from mere.errors import ConfigError
+from mere.names import closest
 
 if TYPE_CHECKING:
     import yaml
@@ -225,6 +225,6 @@ def url_part(variable: re.Match[str], value: str) -> str:
 
 def nearest(word: str, valid: Iterable[str], kind: str) -> str:
     names = sorted(set(valid))
-    close = difflib.get_close_matches(word, names, n=1)
+    close = closest(word, names)
     guess = f"Did you mean `{close[0]}`? " if close else ""
     return f"{guess}Valid {kind}: {', '.join(names)}."

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from mere.errors import InvalidName
 
@@ -150,7 +151,16 @@ def parse_age(text: str) -> timedelta | None:
         return None
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """A sentence with the closest of the known names, or nothing."""
-    matches = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+def closest(word: str, known: Iterable[object], by: Callable[[Any], str] = str) -> list[str]:
+    """At most three known names that look like a word, nearest first. Case does not count; `by` is what is compared."""
+    folded: dict[str, list[str]] = {}
+    for each in dict.fromkeys(known):
+        folded.setdefault(by(each).lower(), []).append(str(each))
+    matches = difflib.get_close_matches(word.lower(), folded, n=3)
+    return [name for match in matches for name in dict.fromkeys(folded[match]) if name != word][:3]
+
+
+def near(word: str, known: Iterable[object], by: Callable[[Any], str] = str) -> str:
+    """A sentence with the names from `closest`, or nothing."""
+    matches = closest(word, known, by)
     return f" Did you mean {' or '.join(matches)}?" if matches else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -153,6 +154,31 @@ def test_a_conflict_exits_with_1_and_says_everything_on_stderr(mere: Shell, engi
     assert "main was left as it was" in done.stderr
     assert done.stdout == ""
     assert mere.json("publish", "dev", "--dry-run", exit_code=1)["conflicts"][0]["key"] == "gold.orders"
+
+
+def test_a_conflict_is_solved_by_the_commands_that_it_names(mere: Shell, engine: Foreign) -> None:
+    mere("branch", "create", "dev")
+    engine.append("dev", "gold.orders")
+    engine.append("dev", "gold.cities", 4)
+    engine.append("main", "gold.orders")
+    refused = mere("publish", "dev", exit_code=1).stderr
+    commands = [shlex.split(line)[1:] for line in refused.splitlines() if line.startswith("  mere ")]
+    assert [command[:2] for command in commands] == [["branch", "update"], ["publish", "dev"]]
+    for command in commands:
+        done = mere(*command)
+    assert "published dev into main" in done.stdout
+    tables = {table["table"]: table["rows"] for table in mere.json("tables")["tables"]}
+    assert tables == {"gold.orders": 4, "gold.cities": 4}
+
+
+def test_a_conflict_with_another_branch_than_its_own_names_a_command_too(mere: Shell, engine: Foreign) -> None:
+    mere("branch", "create", "dev")
+    mere("branch", "create", "other")
+    engine.append("dev", "gold.orders")
+    engine.append("other", "gold.orders")
+    refused = mere("publish", "dev", "--into", "other", exit_code=1).stderr
+    command = next(line for line in refused.splitlines() if "mere branch create" in line).rpartition(": mere ")[2]
+    assert mere(*shlex.split(command)).stdout.startswith("branch dev-again at commit")
 
 
 def test_wrong_usage_exits_with_2(mere: Shell) -> None:

@@ -106,8 +106,9 @@ def test_diff_compares_rows(mere: Shell, lake: Lake) -> None:
 
 
 def test_diff_prints_rows_as_json(mere: Shell, lake: Lake) -> None:
-    (rows,) = mere.json("diff", "dev", "--rows", "--key", "id,name", "--table", "gold.t")["rows"]
-    assert (rows["table"], rows["key"], rows["added"], rows["removed"]) == ("gold.t", ["id", "name"], 1, 1)
+    for key in (["--key", "id,name"], ["--key", "id", "--key", "name"]):
+        (rows,) = mere.json("diff", "dev", "--rows", *key, "--table", "gold.t")["rows"]
+        assert (rows["table"], rows["key"], rows["added"], rows["removed"]) == ("gold.t", ["id", "name"], 1, 1)
     assert rows["added_rows"] == [{"id": 4, "name": "plain", "day": "2026-11-02"}]
     assert "rows" not in mere.json("diff", "dev")
 

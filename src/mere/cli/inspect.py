@@ -207,7 +207,13 @@ def _history_row(found: Moment) -> tuple[object, ...]:
 @click.option(
     "--table", "tables", multiple=True, metavar="TABLE", help="With --rows: only of this one. May be repeated."
 )
-@click.option("--key", metavar="COL,…", help="With --rows: match rows by these columns. Default: the table's own key.")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="COL,…",
+    help="With --rows: match rows by these columns. May be repeated. Default: the table's own key.",
+)
 @click.option("--no-key", is_flag=True, help="With --rows: compare whole rows, even if the table has a key.")
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="At most so many samples.")
 @click.option("--memory", metavar="SIZE", help="With --rows: what DuckDB may use, such as 2GB; the rest goes to disk.")
@@ -244,16 +250,22 @@ def diff(
 
 
 def _compared_rows(
-    found: Diff, rows: bool, tables: tuple[str, ...], key: str | None, no_key: bool, limit: int, memory: str | None
+    found: Diff,
+    rows: bool,
+    tables: tuple[str, ...],
+    keys: tuple[str, ...],
+    no_key: bool,
+    limit: int,
+    memory: str | None,
 ) -> dict[str, RowDiff]:
     """The rows that differ by the table's name; none if they were not asked for."""
     if not rows:
-        if tables or key or no_key or memory:
+        if tables or keys or no_key or memory:
             raise UsageError("--table, --key, --no-key and --memory say how rows are compared.", remedy="Add --rows.")
         return {}
-    if key and no_key:
+    if keys and no_key:
         raise UsageError("--key and --no-key contradict each other.")
-    columns = [name.strip() for name in key.split(",")] if key else [] if no_key else None
+    columns = [name.strip() for key in keys for name in key.split(",")] if keys else [] if no_key else None
     compared = found.rows(key=columns, tables=tables, samples=limit, limits=Limits(memory=memory))
     return {str(each.table): each for each in compared}
 

@@ -13,7 +13,7 @@ from mere.lake.guards import Guard
 from mere.lake.metadata import MetadataReader
 from mere.lake.port import After, Divergence, Edit, Moved, Store
 from mere.lake.refs import Ref, RefKind
-from mere.names import TableName
+from mere.names import RUN_PREFIX, TableName
 
 _ATTEMPTS = 20
 
@@ -68,7 +68,7 @@ def publish(store: Store, reader: MetadataReader, guard: Guard, request: Request
         if request.dry_run:
             return prepared
         if prepared.conflicts:
-            raise _refusal(prepared)
+            raise _refusal(request, prepared)
         try:
             if prepared.changes:
                 commit = store.commit(_edit(store, request, parting, prepared.changes))
@@ -166,15 +166,31 @@ def conflict(key: Key, parting: Divergence, reader: MetadataReader) -> Conflict:
     return Conflict(key, last(parting.source), last(parting.target))
 
 
-def _refusal(publication: Publication) -> LakeConflict:
+def _refusal(request: Request, publication: Publication) -> LakeConflict:
     source, target = publication.source, publication.target
     lines = [_conflict_line(conflict, source, target) for conflict in publication.conflicts]
     return LakeConflict(
         f"{source} cannot be published into {target}: these moved on {target} meanwhile. {target} was left as it was.\n"
         + "\n".join(lines),
-        remedy=f"Start again from {target} (mere branch create NEW --from {target}), repeat the work there and publish"
-        f" that. {source} keeps its state until you delete it.",
+        remedy=_way_out(request),
         conflicts=publication.conflicts,
+    )
+
+
+def _way_out(request: Request) -> str:
+    source, target = request.source.name, request.target
+    if request.source.kind is RefKind.RUN:
+        return f"Run it again on top of that: mere run --resume {source.removeprefix(RUN_PREFIX)}"
+    if request.source.parent != target:  # an update would bring in the changes of another branch
+        return (
+            f"Fork {target}, repeat the work there and publish that: mere branch create {source}-again --from {target}"
+        )
+    return (
+        f"Bring {target}'s changes into the branch, then publish it again:\n"
+        f"  mere branch update {source}\n"
+        f"  mere publish {source}\n"
+        f"Tables that both changed are taken from {target}. In a project, the update builds the branch's models again"
+        " on top of them; changes that were made by hand have to be repeated before you publish."
     )
 
 

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +19,7 @@ from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.statements import Statement
 from mere.lake.storage import canonical
 from mere.lake.tableset import TableSet
+from mere.names import near
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -280,9 +280,4 @@ class _Explained:
 
 def _near_table(parts: Sequence[str], tables: TableSet) -> str:
     """By its last part: those of one schema would all look alike."""
-    by_name: dict[str, list[str]] = {}
-    for table in tables:
-        by_name.setdefault(table.name.lower(), []).append(str(table))
-    close = get_close_matches(parts[-1].lower(), by_name, n=3)
-    found = [table for name in close for table in by_name[name]][:3]
-    return f" Did you mean {' or '.join(found)}?" if found else ""
+    return near(parts[-1], tables, by=lambda table: table.name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from mere.errors import MereError
 from mere.lake.query import errors as duckdb_errors
+from mere.names import near
 from mere.serve.gateway.port import PgError
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def _missing_column(raw: Mapping[str, str], message: str) -> str | None:
 
 
 def _no_column(name: str, columns: Sequence[str], tree: exp.Expr) -> PgError:
-    near = list(dict.fromkeys(get_close_matches(name, columns, n=3)))
-    hint = f"Did you mean {' or '.join(near)}?" if near else None
+    hint = near(name, columns).strip() or None
     return PgError("42703", f'column "{name}" does not exist', hint=hint, position=_position(tree, name))
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import count
 
 from sqlglot import exp
 
 from mere.errors import QueryError
-from mere.names import TableName
+from mere.names import TableName, near
 from mere.serve.gateway import datatypes, guard
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.roles import Role
@@ -90,13 +89,7 @@ class Scope:
 
     def _missing(self, node: exp.Table, dotted: str, names: Sequence[exp.Identifier]) -> PgError:
         visible = [table for table in self.pin.tables if self.role.may_read(table)]
-        hint = None
-        by_name: dict[str, list[str]] = {}
-        for table in visible:
-            by_name.setdefault(table.name.lower(), []).append(str(table))
-        close = get_close_matches(names[-1].name.lower(), by_name, n=3)
-        if near := [table for each in close for table in by_name[each]][:3]:
-            hint = f"Did you mean {' or '.join(near)}?"
+        hint = near(names[-1].name, visible, by=lambda table: table.name).strip() or None
         return PgError("42P01", f'relation "{dotted}" does not exist', hint=hint, position=guard.position(node))
 
 
