@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from mere.names import TableName
-from mere.pipeline.outcome import built
+from mere.pipeline.outcome import built, under_way
 from mere.pipeline.plan import plan, plan_model, points_of
 from mere.pipeline.scd2.observations import Observation
 from mere.pipeline.schema import Column
@@ -151,19 +151,29 @@ def build(graph: Graph, facts: FakeFacts, wish: Wish | None = None) -> list[Step
     return steps
 
 
-def carry_out(step: Step, facts: FakeFacts) -> None:
+def carry_out(step: Step, facts: FakeFacts, batch: Spans | None = None) -> None:
+    """All of it, or a batch of its windows, after which it was cut off."""
     model = step.model
     points = points_of(model, facts)
     table = facts.tables.setdefault(model.name, Table(f"uuid of {model}"))
     before = None if step.afresh else table.state
     if step.action is Action.BLOCKED:
         raise AssertionError(step.reasons)
-    spans = step.spans if model.time else Spans((Span(EPOCH - 1000 * DAY, EPOCH + 1000 * DAY),))
+    spans = (
+        (step.spans if batch is None else batch)
+        if model.time
+        else Spans((Span(EPOCH - 1000 * DAY, EPOCH + 1000 * DAY),))
+    )
     kept = {} if before is None else {n: rows for n, rows in table.rows.items() if not spans.overlaps(day(n))}
     made = {n: rows for n, rows in result(model, facts).items() if spans.overlaps(day(n))}
     gone = {n: () for n in table.rows if n not in kept and n not in made}
     table.write({**made, **gone})
-    table.state = replace(built(step, before, points, "run", facts.now), snapshot=table.current)
+    if batch is None:
+        state = built(step, before, points, "run", facts.now)
+    else:
+        done = before.done if before and before.towards == points else NEVER
+        state = under_way(step, before, points, "run", done | batch)
+    table.state = replace(state, snapshot=table.current)
 
 
 def result(model: Model, facts: FakeFacts) -> dict[int, tuple[int, ...]]:

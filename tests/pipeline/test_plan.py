@@ -16,11 +16,11 @@ from mere.errors import PlanError
 from mere.names import TableName
 from mere.pipeline.plan import plan
 from mere.pipeline.state import State
-from mere.pipeline.steps import Action, Wish
+from mere.pipeline.steps import Action, Step, Wish
 from mere.project.graph import Graph
 from mere.project.model import Input, Kind, Model, OnChange, Sql, Time
 from mere.windows import Grain, Spans
-from tests.pipeline.fakes import EPOCH, FakeFacts, Table, build, day, days, result
+from tests.pipeline.fakes import EPOCH, FakeFacts, Table, build, carry_out, day, days, result
 
 BRONZE, SILVER, GOLD, CITIES = (TableName.parse(f"s.{name}") for name in ("bronze", "silver", "gold", "cities"))
 
@@ -152,12 +152,53 @@ def test_windows_that_were_asked_for_leave_the_rest_due() -> None:
     assert facts.tables[SILVER].rows == result(CHAIN.models[SILVER], facts)
 
 
-def test_rebuilding_asked_for_windows_keeps_late_ones_due() -> None:
+def test_asked_for_windows_are_not_due_again_and_late_ones_stay_due() -> None:
     facts = lake(bronze={number: (number,) for number in range(10)})
     build(CHAIN, facts)
     facts.tables[BRONZE].write({1: (5,), 8: (5,)})
     build(CHAIN, facts, Wish(only=days(8)))
-    assert 1 in [n for n in range(10) if plan(CHAIN, facts, [SILVER]).steps[0].spans.overlaps(day(n))]
+    step = plan(CHAIN, facts, [SILVER]).steps[0]
+    assert (step.spans, step.reasons) == (days(1), ("1 day: 2024-01-02: due since an earlier run",))
+    facts.tables[BRONZE].write({1: (6,), 2: (6,)})
+    assert plan(CHAIN, facts, [SILVER]).steps[0].spans == days(1, 2)
+    build(CHAIN, facts, Wish(only=days(2)))
+    assert plan(CHAIN, facts, [SILVER]).steps[0].spans == days(1)
+    facts.tables[BRONZE].write({2: (7,)})
+    assert plan(CHAIN, facts, [SILVER]).steps[0].spans == days(1, 2)
+
+
+def test_what_this_run_has_built_is_built_again_only_if_more_came() -> None:
+    facts = lake(bronze={number: (number,) for number in range(10)})
+    build(CHAIN, facts, Wish(only=days(3, 4)))
+    again = Wish(only=days(3, 4), settled=frozenset([SILVER]))
+    assert actions(CHAIN, facts, selected=[SILVER], wish=again)["silver"] is Action.SKIP
+    facts.tables[BRONZE].write({4: (7,), 5: (7,)})
+    assert plan(CHAIN, facts, [SILVER], again).steps[0].spans == days(4)
+
+
+def test_a_state_without_pending_windows_is_searched_for_what_is_missing() -> None:
+    """As mere wrote it before there were any: a run of some windows kept the inputs that were seen before."""
+    facts = lake(bronze={number: (number,) for number in range(5)})
+    build(CHAIN, facts)
+    table = facts.tables[SILVER]
+    assert table.state
+    older = replace(table.state, built=days(0, 1), complete=False, pending=Spans())
+    text = older.to_json()
+    assert "pending" not in text
+    table.state = State.from_json(text)
+    facts.tables[BRONZE].write({0: (5,)})
+    assert plan(CHAIN, facts, [SILVER]).steps[0].spans == days(0, 2, 3, 4)
+    build(CHAIN, facts, Wish(only=days(0, 2)))
+    assert plan(CHAIN, facts, [SILVER]).steps[0].spans == days(3, 4)
+
+
+def test_a_later_start_does_not_forget_what_came_before_it() -> None:
+    facts = lake(bronze={1: (1,), 2: (1,), 3: (1,)})
+    build(graph(timed(SILVER, BRONZE)), facts)
+    later = graph(timed(SILVER, BRONZE, start=day(3).start))
+    facts.tables[BRONZE].write({1: (2,), 3: (2,)})
+    build(later, facts)
+    assert plan(graph(timed(SILVER, BRONZE)), facts).steps[0].spans == days(1)
 
 
 def test_the_unfinished_window_waits_if_asked() -> None:
@@ -215,7 +256,8 @@ def test_some_windows_of_new_code_leave_the_others_and_stay_due() -> None:
         assert (step.action, step.spans, step.afresh) == (Action.WINDOWS, days(2), False)
     build(changed, facts, Wish(only=days(2)))
     assert facts.tables[SILVER].rows.keys() == {1, 2, 3}
-    assert why(changed, facts)["silver"] == "SQL changed"
+    assert plan(changed, facts).steps[0].spans == days(1, 3)
+    assert why(CHAIN, facts, selected=[SILVER])["silver"] == "SQL changed"  # back to the code of before
     other = graph(timed(SILVER, BRONZE, grain=Grain.MONTH))
     assert actions(other, facts, wish=Wish(only=days(2)))["silver"] is Action.BLOCKED
 
@@ -363,9 +405,9 @@ moves = st.lists(
         st.tuples(st.just("write"), contents),
         st.tuples(st.just("compact"), st.just({})),
         st.tuples(st.just("run"), st.just({})),
-        st.tuples(st.just("only"), contents),
+        st.tuples(st.sampled_from(["only", "only", "only and resumed", "code", "only with new code"]), contents),
     ),
-    max_size=12,
+    max_size=14,
 )
 
 
@@ -373,18 +415,44 @@ moves = st.lists(
 @given(contents, moves)
 def test_incremental_equals_from_scratch(first: dict[int, tuple[int, ...]], sequence: list[tuple[str, Any]]) -> None:
     facts = lake(bronze=first)
-    for move, rows in sequence:
+    made = CHAIN
+    for number, (move, rows) in enumerate(sequence):
+        asked = Wish(only=Spans.of(map(day, rows)))
+        if move in ("code", "only with new code"):
+            silver = replace(made.models[SILVER], body=Sql(f"SELECT {number} AS x", 1))
+            made = graph(silver, made.models[GOLD])
         match move:
             case "write":
                 facts.tables[BRONZE].write(rows)
             case "compact":
                 for table in facts.tables.values():
                     table.compact()
-            case "only":
-                build(CHAIN, facts, Wish(only=Spans.of(day(number) for number in rows)))
+            case "run" | "code":
+                build(made, facts)
             case _:
-                build(CHAIN, facts)
-    build(CHAIN, facts)
-    for each in CHAIN.models.values():
+                before = due(plan(made, facts, [SILVER]).steps[0], facts)
+                if move == "only and resumed":
+                    interrupt(made, facts, asked)
+                build(made, facts, asked)
+                # No more and no less than the rest.
+                assert asked.only is not None
+                assert due(plan(made, facts, [SILVER]).steps[0], facts) == before - asked.only
+    build(made, facts)
+    for each in made.models.values():
         assert facts.tables[each.name].rows == {n: rows for n, rows in result(each, facts).items() if rows}
-    assert all(step.action is Action.SKIP for step in build(CHAIN, facts))
+    assert all(step.action is Action.SKIP for step in build(made, facts))
+
+
+def due(step: Step, facts: FakeFacts) -> Spans:
+    """The windows in which there is something to build or to take away."""
+    table = facts.tables.get(step.model.name)
+    there = {*(table.rows if table else ()), *result(step.model, facts)}
+    return step.spans & Spans.of(map(day, there))
+
+
+def interrupt(made: Graph, facts: FakeFacts, asked: Wish) -> None:
+    """The first half of the windows of silver is written and signed, as by a run that is cut off."""
+    step = plan(made, facts, [SILVER], asked).steps[0]
+    half = step.spans.windows(Grain.DAY)[: len(step.spans.windows(Grain.DAY)) // 2]
+    if step.builds and half:
+        carry_out(step, facts, Spans.of(half))

@@ -227,7 +227,7 @@ def test_full_refresh_and_a_range_of_windows(shop: MakeShop) -> None:
     it.land(*FIRST)
     it("run", "--to", "2024-02-03")
     assert [str(row[0]) for row in it.rows("gold.daily")] == ["2024-02-01", "2024-02-02"]
-    assert not it.state("gold.daily").complete
+    assert it.state("gold.daily").pending
     assert [window[0][:10] for window in it.plan()["gold.daily"]["windows"]] == ["2024-02-03"]
     it("run")
     assert it.rows("gold.daily") == expected(FIRST)["gold.daily"]
@@ -251,6 +251,7 @@ def test_a_range_leaves_what_is_due_elsewhere_due(shop: MakeShop) -> None:
     it.land((6, 1, "2024-02-02T05:00", 100), (7, 1, "2024-02-03T05:00", 100))
     it("run", "--from", "2024-02-02", "--to", "2024-02-03")
     assert [row[2] for row in it.rows("gold.daily")] == [15, 107, 1, 4]
+    assert it.plan()["gold.daily"]["reasons"] == ["1 day: 2024-02-03: due since an earlier run"]
     it("run")
     assert [row[2] for row in it.rows("gold.daily")] == [15, 107, 101, 4]
     assert it.plan() == {}

@@ -136,6 +136,27 @@ def test_a_table_that_moved_meanwhile_is_caught_up_with(shop: MakeShop, catalog:
     assert it.branches() == ["main"]
 
 
+def test_a_range_of_windows_is_built_once_whatever_has_to_be_caught_up_with(shop: MakeShop) -> None:
+    it = shop(FILES)
+    it.land(*FIRST)
+    it("run")
+    it.land(*LATE)
+
+    def write(nth: int) -> None:
+        if nth == 1:
+            it.lake.set_properties({"gold.daily": {"note": "mine"}})
+
+    before_each_publish(write)
+    events = it.run("--from", "2024-02-02", "--to", "2024-02-03")
+    faults.hook = None
+    built = [event["model"] for event in events if event["event"] == "built"]
+    assert built == ["bronze.events", "silver.events", "gold.daily", "gold.daily"]
+    assert [each["windows"] for each in it.plan().values()] == [[["2024-02-04", "2024-02-05"]]] * 2
+    it("run")
+    assert it.everything() == tables_of(*FIRST, *LATE)
+    assert it.plan() == {}
+
+
 def test_a_run_that_is_undone_on_main_meanwhile_is_built_again_on_what_stands_there(shop: MakeShop) -> None:
     it = shop(FILES)
     it.land(*FIRST)

@@ -23,7 +23,7 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         snapshot=None,
         run=run,
         built=step.spans,
-        complete=step.complete,
+        pending=step.pending,
         start=model.time.start if model.time else None,
         now=model.now.floor(now) if model.now else None,
         observed=step.observations[-1].at if step.observations else None,
@@ -36,14 +36,12 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         return replace(before, run=run, layout=state.layout)
     if step.action is Action.AUDIT and model.kind is not Kind.VIEW:
         return replace(before, run=run, towards={}, done=NEVER, audits=state.audits)
-    if not step.catches_up:  # some windows are new, and all that was due besides stays due
-        spans = before.built | step.spans
-        kept = replace(before, towards={}, done=NEVER, sifted=None)
-        return replace(kept, run=run, built=spans, complete=False, layout=state.layout, audits=state.audits)
-    return replace(state, built=(before.built - step.stale) | step.spans, observed=state.observed or before.observed)
+    return replace(state, built=before.built | step.spans, observed=state.observed or before.observed)
 
 
 def under_way(step: Step, before: State | None, points: Points, run: str, done: Spans) -> State:
     """Some batches are there. What the inputs were before still counts, so that the rest stays due."""
-    state = before or State(step.model.code, shape_of(step.model), points, None, run)
-    return replace(state, run=run, built=state.built | done, complete=False, towards=points, done=done)
+    state = before or State(
+        step.model.code, shape_of(step.model), points, None, run, pending=(step.spans | step.pending) - done
+    )
+    return replace(state, run=run, built=state.built | done, towards=points, done=done)

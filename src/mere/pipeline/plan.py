@@ -6,7 +6,7 @@ are exact, where a plan can only say what a rebuilt input may touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mere.errors import PlanError
@@ -176,9 +176,8 @@ def _afresh(model: Model, facts: Facts, wish: Wish, effects: Effects, *because: 
         return scd2.from_the_beginning(step, facts) if model.kind is Kind.SCD2 else step
     everything = _range(model, model.time, facts, effects)
     chosen = _limited(_wanted(everything, model.time, facts, wish), model.time.grain, wish)
-    complete = not model.time.from_start(everything) - chosen
     load = load_of(model, facts, chosen)
-    return Step(model, Action.BUILD, because, chosen, afresh=True, complete=complete, load=load)
+    return Step(model, Action.BUILD, because, chosen, afresh=True, pending=everything - chosen, load=load)
 
 
 def _whole(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
@@ -248,39 +247,53 @@ def _rows(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
 
 
 def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:
+    """What is due is built as far as it is wanted now; the rest stays pending, and the inputs count as seen."""
     assert model.time
     time, grain = model.time, model.time.grain
-    if wish.only is not None:
-        due = _wanted(_range(model, time, facts, effects) | state.built, time, facts, wish)
-        because = f"{due.named(grain)}: asked for by --from and --to"
-        builds = due or _is_open(model, facts, effects)
-        return _some(model, facts, wish, due, [because], complete=False) if builds else _skip(model)
-    due, late, reasons, notes = NEVER, NEVER, list[str](), list[str]()
-    for each in model.inputs:
-        for spans, why, nulls in _late(each, time, state, facts, effects):
-            notes += [f"{nulls:,} rows of {each.table} have no {each.time}, so they are in no window"] if nulls else []
-            # Beyond the last row of the inputs there is none that could look back.
-            there = _range(model, time, facts, effects) | state.built if spans is None or time.context else spans
-            touched = there if spans is None else spans & there
-            late = late | touched
-            if wanted := _wanted(touched, time, facts, wish):
-                due = due | wanted
-                reasons.append(f"all {grain}s: {why}" if spans is None else f"{wanted.named(grain)}: {why}")
-    # What is complete lacks nothing but what has come since.
-    searched = not state.complete or state.start != time.start or (time.context and late)
-    everything = time.from_start(_range(model, time, facts, effects)) if searched else NEVER
-    if gaps := _wanted(everything, time, facts, wish) - state.built - due:
-        due = due | gaps
-        reasons.append(f"{gaps.named(grain)}: not built yet")
-    left = time.from_start(late) - due
-    complete = not left and not everything - state.built - due
-    due = due - done_before(model, state, facts)
+    due, owed, reasons, notes = NEVER, NEVER, list[str](), list[str]()
+    for spans, why, is_all, note in _owed(model, time, state, facts, wish, effects):
+        owed = owed | spans
+        notes += [note] if note else []
+        if wanted := _wanted(spans, time, facts, wish) - due:
+            due = due | wanted
+            reasons.append(f"all {grain}s: {why}" if is_all else f"{wanted.named(grain)}: {why}")
+    if wish.only is not None and model.name not in wish.settled:
+        due = _wanted(_range(model, time, facts, effects) | state.built | owed, time, facts, wish)
+        reasons = [f"{due.named(grain)}: asked for by --from and --to"]
+    done = done_before(model, state, facts)
+    due, owed = due - done, owed - done
     if not due and state.done:
         due = state.done  # an interrupted build has written them, and nobody has audited them
         reasons.append(f"{due.named(grain)}: not audited yet")
     if not due and not _is_open(model, facts, effects):
-        return replace(_skip(model), notes=tuple(notes))
-    return replace(_some(model, facts, wish, due, reasons, complete), stale=left & state.built, notes=tuple(notes))
+        return replace(_skip(model), pending=owed, notes=tuple(notes))
+    chosen = _limited(due, grain, wish)
+    load = load_of(model, facts, chosen)
+    return Step(model, Action.WINDOWS, tuple(reasons), chosen, pending=owed - chosen, load=load, notes=tuple(notes))
+
+
+Owed = tuple[Spans, str, bool, str]  # windows, why, whether these are all windows, and what the user should know
+
+
+def _owed(model: Model, time: Time, state: State, facts: Facts, wish: Wish, effects: Effects) -> Iterator[Owed]:
+    """The windows that are not what the inputs and the code would make of them now, wanted or not."""
+    late = NEVER
+    if model.name not in wish.forward_only and not same_code(model, state.code):
+        late = _range(model, time, facts, effects) | state.built
+        yield late, f"{_language(model)} changed", True, ""
+    for each in model.inputs:
+        for spans, why, nulls in _late(each, time, state, facts, effects):
+            note = f"{nulls:,} rows of {each.table} have no {each.time}, so they are in no window" if nulls else ""
+            # Beyond the last row of the inputs there is none that could look back.
+            there = _range(model, time, facts, effects) | state.built if spans is None or time.context else spans
+            touched = there if spans is None else spans & there
+            late = late | touched
+            yield touched, why, spans is None, note
+    yield state.pending & state.built, "due since an earlier run", False, ""
+    yield state.pending - state.built, "not built yet", False, ""
+    # Otherwise what is neither built nor pending was empty, and what has come since is late.
+    if not state.complete or state.start != time.start or (time.context and late):
+        yield _range(model, time, facts, effects) - state.built - state.pending, "not built yet", False, ""
 
 
 def _is_open(model: Model, facts: Facts, effects: Effects) -> bool:
@@ -293,22 +306,6 @@ def _is_open(model: Model, facts: Facts, effects: Effects) -> bool:
 def done_before(model: Model, state: State, facts: Facts) -> Spans:
     """The windows that an interrupted build has already built from what the inputs are now."""
     return state.done if state.towards and state.towards == points_of(model, facts) else NEVER
-
-
-def _some(model: Model, facts: Facts, wish: Wish, due: Spans, because: Iterable[str], complete: bool) -> Step:
-    assert model.time
-    chosen = _limited(due, model.time.grain, wish)
-    load = load_of(model, facts, chosen)
-    everything = wish.only is None and chosen == due
-    return Step(
-        model,
-        Action.WINDOWS,
-        tuple(because),
-        chosen,
-        complete=complete and everything,
-        catches_up=everything,
-        load=load,
-    )
 
 
 Late = tuple[Spans | None, str, int]  # windows (None: all of them), why, and rows without a time

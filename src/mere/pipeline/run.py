@@ -27,6 +27,7 @@ from mere.pipeline.materialize import Workshop, make_namespaces
 from mere.pipeline.record import Record, about, described, new_run
 from mere.pipeline.request import Event, Finished, IfRunning, Listener, Project, Request, planned, resolved
 from mere.pipeline.schedule import Failure, Unbuilt, execute
+from mere.pipeline.state import State
 from mere.pipeline.steps import Plan, Step, Wish
 from mere.pipeline.tables import BreakingChange
 from mere.project.functions import function
@@ -90,16 +91,18 @@ def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
         _left(lake, id_)  # whoever was waited for may have resumed it, too
         unfinished.take_back(lake, branch, past.target)
         lake.rebase(branch)  # what was mended may be data on the target
-        built = facts(lake, branch, now).built_by_mere()
-        begun = {name: state for name, state in built.items() if state.run == id_}
-        done = {name for name, state in begun.items() if not state.towards}
-        left = {name: spans for name, spans in wish.retry.items() if name not in done}
-        asked = replace(asked, wish=replace(wish, refresh=wish.refresh - begun.keys(), retry=left))
+        asked = replace(asked, wish=_still_wished(wish, facts(lake, branch, now).built_by_mere(), id_))
         due = planned(project, asked, now, ref=branch)
-        if wish.only is not None:
-            due = replace(due, steps=tuple(step for step in due.steps if step.model.name not in done))
         _refuse_blocked(due)
         return _Running(project, asked, branch, id_, now, check, listen).carry_out(due)
+
+
+def _still_wished(wish: Wish, built: Mapping[TableName, State], id_: str) -> Wish:
+    """Without what the run has already built on its branch, unless it is due again."""
+    begun = {name: state for name, state in built.items() if state.run == id_}
+    done = {name for name, state in begun.items() if not state.towards}
+    retry = {name: spans for name, spans in wish.retry.items() if name not in done}
+    return replace(wish, refresh=wish.refresh - begun.keys(), retry=retry, settled=frozenset(done))
 
 
 def _left(lake: Lake, id_: str) -> Run:
@@ -196,6 +199,7 @@ class _Running:
         self.project = project
         self.lake = project.lake
         self.request = request
+        self._wish = request.wish  # as it was asked for, whatever of it is done by now
         self.branch = branch
         self.now = now
         self.check = check
@@ -230,6 +234,9 @@ class _Running:
                     raise
                 self.listen(Event("rebase", about={"tables": [str(each.key) for each in conflict.conflicts]}))
                 self.lake.rebase(self.branch)
+                built = facts(self.lake, self.branch, self.now).built_by_mere()
+                wish = _still_wished(self._wish, built, self.id)
+                self.request = replace(self.request, wish=wish)
                 due = planned(self.project, self.request, self.now, ref=self.branch)
                 _refuse_blocked(due, self._untouched)
         raise AssertionError("the last attempt returns or raises")

@@ -45,7 +45,8 @@ class State:
     snapshot: int | None  # the table's own, when this was written; of a view, its version
     run: str
     built: Spans = NEVER  # the windows
-    complete: bool = True  # nothing that the inputs had was left out
+    pending: Spans = NEVER  # windows for which the inputs have something that is not in the table yet
+    complete: bool = True  # False in older states, which had no `pending`: windows may be missing
     start: datetime | None = None  # of the model, when this was written
     now: datetime | None = None
     sample: bool = False
@@ -68,6 +69,7 @@ class State:
             "snapshot": self.snapshot,
             "run": self.run,
             "built": self.built.to_json(),
+            "pending": self.pending.to_json(),
             "complete": self.complete,
             "start": stamp(self.start) if self.start else None,
             "now": stamp(self.now) if self.now else None,
@@ -96,6 +98,7 @@ class State:
                 snapshot=raw.get("snapshot"),
                 run=raw["run"],
                 built=Spans.from_json(raw.get("built", [])),
+                pending=Spans.from_json(raw.get("pending", [])),
                 complete=raw.get("complete", False),
                 start=instant(raw["start"]) if raw.get("start") else None,
                 now=instant(raw["now"]) if raw.get("now") else None,

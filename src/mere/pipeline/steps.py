@@ -124,6 +124,7 @@ class Wish:
     forward_only: frozenset[TableName] = frozenset()
     breaking: frozenset[TableName] = frozenset()  # may lose columns, or have them narrowed
     only: Spans | None = None  # these windows, whether they are due or not, and no others
+    settled: frozenset[TableName] = frozenset()  # models that this run has built: of them, only what came since is due
     limit: int | None = None  # at most so many windows of a model, the newest
     sample: float | None = None  # the share of rows taken from each input
     # Models whose quarantined rows are tried again, with the windows in which these lie; see `quarantine.retry`.
@@ -165,9 +166,7 @@ class Step:
     reasons: tuple[str, ...]
     spans: Spans = NEVER
     afresh: bool = False  # whatever stands there is replaced
-    complete: bool = True  # nothing that the inputs have is left out
-    catches_up: bool = True  # what changed in the inputs is dealt with, and need not be looked at again
-    stale: Spans = NEVER  # windows that stand there, are not what they should be, and are not built now
+    pending: Spans = NEVER  # windows that are due and are not built now: they stay due
     observations: tuple[Observation, ...] = ()  # that go into a history
     portions: tuple[Portion, ...] = ()  # that are loaded
     load: Load = _NO_LOAD

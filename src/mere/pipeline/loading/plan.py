@@ -48,7 +48,7 @@ def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step | N
     offered = facts.offered(model, loaded)
     if refused := _refused(model, offered) or _under_other_names(model, offered):
         return refused
-    there = (*offered.new, *offered.changed, *offered.same)
+    there = (*offered.new, *offered.changed, *(() if model.name in wish.settled else offered.same))
     if wish.only is not None and any(each.span for each in there):
         chosen = _within(there, wish.only)
         return _loaded_again(model, chosen, f"{_named(chosen)}: asked for by --from and --to") if chosen else None

@@ -100,9 +100,8 @@ def with_retry(step: Step, facts: Facts, wish: Wish) -> Step:
     match model.kind:
         case Kind.INCREMENTAL:
             spans = step.spans | wish.retry[model.name]
-            tried = replace(step, action=Action.WINDOWS, spans=spans, load=load_of(model, facts, spans))
-            if step.action is Action.SKIP:  # what came for the window in which we live is not dealt with
-                tried = replace(tried, catches_up=False)
+            pending, load = step.pending - spans, load_of(model, facts, spans)
+            tried = replace(step, action=Action.WINDOWS, spans=spans, pending=pending, load=load)
         case Kind.SOURCE:
             return loading.again(model, step, facts, _WHY)
         case Kind.APPEND:
