@@ -241,8 +241,6 @@ def test_what_would_take_long_before_it_runs_is_refused(house: House, sql: str, 
 @pytest.mark.parametrize(
     ("sql", "sqlstate"),
     [
-        ("select 1_000", "42601"),
-        ("select 0o17", "42601"),
         ("select 12abc", "42601"),
         ("select x from (values (1), (1), (2)) v(x) order by x fetch first 1 rows with ties", "0A000"),
         ("select gold.orders.id from gold.orders o", "42P01"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mere.lake.query.columns import quoted
-from mere.serve.gateway import guard, syntax
+from mere.serve.gateway import guard, lexer, syntax
 from mere.serve.gateway.port import PgError, Statement
 from mere.serve.gateway.words import Words
 
@@ -36,7 +36,7 @@ def _source(words: Words, query: Callable[[Words], Statement]) -> Statement:
         if syntax.is_word(words.peek(), "FROM"):
             raise guard.read_only("COPY FROM", start.start if start else 0)
         text = f"SELECT {', '.join(columns)} FROM {'.'.join(names)}"
-        statement = query(Words(syntax.tokens(text), text))
+        statement = query(Words(lexer.tokens(text), text))
     _destination(words)
     return statement
 

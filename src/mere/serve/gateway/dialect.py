@@ -242,31 +242,6 @@ def _path(node: exp.Expr) -> exp.Expr:
     return call(function, node.this, text(path))
 
 
-def _string(node: exp.Expr) -> exp.Expr:
-    """E'…', U&'…': they are plain texts by now."""
-    return text(node.name)
-
-
-def _unicode(node: exp.Expr) -> exp.Expr:
-    """U&'\\0041'"""
-    escape = node.args.get("escape")
-    mark = re.escape(escape.name if isinstance(escape, exp.Expr) else "\\")
-    found = re.sub(rf"{mark}(?:{mark}|\+([0-9a-fA-F]{{6}})|([0-9a-fA-F]{{4}}))", _character, node.name)
-    return text(found)
-
-
-def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else found[0][0]
-
-
-def _adjacent(node: exp.Expr) -> exp.Expr:
-    """Two strings beside each other are one."""
-    if not all(each.is_string for each in node.expressions):
-        raise PgError("42601", "syntax error: a string stands beside something that is none")
-    return text("".join(each.name for each in node.expressions))
-
-
 def _bits(node: exp.Expr) -> exp.Expr:
     raise PgError("0A000", f"bit strings such as {node.sql()} are not supported")
 
@@ -316,10 +291,8 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.ArrayContainsAll: _contains,
     exp.ArrayOverlaps: _overlaps,
     exp.BitString: _bits,
-    exp.ByteString: _string,
     exp.Cast: casts.mend,
     exp.Collate: _collate,
-    exp.Concat: _adjacent,
     exp.CurrentTimestamp: _time,
     exp.DPipe: _joined,
     exp.Div: _division,
@@ -335,9 +308,7 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.Localtime: _time,
     exp.Localtimestamp: _time,
     exp.Mod: _division,
-    exp.National: _string,
     exp.Overlay: _overlay,
-    exp.RawString: _string,
     exp.RegexpILike: _regexp,
     exp.RegexpLike: _regexp,
     exp.SimilarTo: _similar,
@@ -345,6 +316,5 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.Substring: _substring,
     exp.Table: _table,
     exp.Trim: _trim,
-    exp.UnicodeString: _unicode,
     exp.WithinGroup: _within_group,
 }

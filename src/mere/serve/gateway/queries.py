@@ -8,7 +8,7 @@ from weakref import ref
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from mere.serve.gateway import guard, syntax
+from mere.serve.gateway import guard, lexer, syntax
 
 
 class Query:
@@ -26,7 +26,7 @@ class Query:
     def tree(self) -> exp.Expr:
         found = self._seen()
         if found is None:
-            found = _tree(syntax.tokens(self.text), self.text)
+            found = _tree(lexer.tokens(self.text), self.text)
             for each in found.walk():
                 if "start" in each.meta:  # where it stands in the text that was sent
                     each.meta.update(start=each.meta["start"] + self.start, end=each.meta["end"] + self.start)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mere.serve.gateway import copying, datatypes, fetching, guard, limits, syntax
+from mere.serve.gateway import copying, datatypes, fetching, guard, lexer, limits, syntax
 from mere.serve.gateway.port import Kind, PgError, Statement
 from mere.serve.gateway.queries import Query
 from mere.serve.gateway.recent import Recent
@@ -47,7 +47,7 @@ def read(text: str) -> list[Statement]:
 
 
 def _read(text: str) -> tuple[Statement, ...]:
-    found = tuple(_read_one(each, text) for each in _split(syntax.tokens(text)))
+    found = tuple(_read_one(each, text) for each in _split(lexer.tokens(text)))
     return found or (Statement(Kind.NOTHING, "", text),)
 
 

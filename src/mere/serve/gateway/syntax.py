@@ -7,7 +7,6 @@ that the client wrote: what is not in `functions` is refused, so that nothing pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 import sqlglot
@@ -17,9 +16,8 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from mere.serve.gateway import lexer
 from mere.serve.gateway.port import PgError
-
-MOST_TOKENS = 200_000
 
 # Those with a grammar of their own: substring(x FROM 2 FOR 3).
 _GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
@@ -36,44 +34,13 @@ class _Parser(PostgresParser):
 
 
 class Dialect(Postgres):
-    class Tokenizer(Postgres.Tokenizer):
-        # What follows SHOW, DECLARE or FETCH is read as words, too.
-        COMMANDS: ClassVar = set()
-        # oid, regclass and their like are types as others are: `$1::oid[]`.
-        KEYWORDS: ClassVar = {
-            word: type_
-            for word, type_ in Postgres.Tokenizer.KEYWORDS.items()
-            if type_ is not TokenType.OBJECT_IDENTIFIER
-        }
-
     Parser = _Parser
+
+    def tokenize(self, sql: str, dialect: object = None) -> list[Token]:  # noqa: ARG002
+        return lexer.tokens(sql)
 
 
 DIALECT = Dialect()
-
-
-def tokens(text: str) -> list[Token]:
-    try:
-        found: list[Token] = DIALECT.tokenize(text)
-    except SqlglotError as error:
-        raise PgError("42601", _first_line(error, "the text ends inside of a string, a name or a comment")) from error
-    except RecursionError:
-        raise too_complex() from None
-    if len(found) > MOST_TOKENS:
-        raise PgError("54000", "the statement is too long")
-    for number, after in pairwise(found):
-        if number.token_type is TokenType.NUMBER and after.start == number.end + 1 and _is_junk(after, text):
-            raise PgError(
-                "42601",
-                f'trailing junk after numeric literal at or near "{number.text}{after.text}"',
-                position=number.start + 1,
-            )
-    return found
-
-
-def _is_junk(token: Token, text: str) -> bool:
-    """`1_000` and `0o17` are numbers in Postgres; sqlglot would take what follows the first digits for a name."""
-    return text[token.start].isalpha() or text[token.start] == "_"
 
 
 def query(found: Sequence[Token], text: str) -> exp.Expr:
@@ -118,7 +85,7 @@ def is_word(token: Token | None, *words: str) -> bool:
 
 
 def is_name(token: Token | None) -> bool:
-    if token is None or token.token_type in _STRINGS:
+    if token is None or token.token_type is TokenType.STRING:
         return False
     return token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()
 
@@ -129,17 +96,14 @@ def name(token: Token) -> str:
 
 
 def is_string(token: Token | None) -> bool:
-    return token is not None and token.token_type in _STRINGS
+    return token is not None and token.token_type is TokenType.STRING
 
 
-_STRINGS = frozenset(
-    {TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.UNICODE_STRING, TokenType.RAW_STRING}
-)
-_QUOTED = _STRINGS | {TokenType.IDENTIFIER}
+_QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 
 
 def _shown(token: Token) -> str:
-    return f"'{token.text}'" if token.token_type in _STRINGS else token.text
+    return f"'{token.text}'" if token.token_type is TokenType.STRING else token.text
 
 
 def _syntax_error(error: ParseError, found: Sequence[Token], text: str) -> PgError:
