@@ -82,13 +82,20 @@ RELATIONS = """
     JOIN pg_type t ON t.oid = a.atttypid
     WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v')
     GROUP BY 1, 2, 3 ORDER BY 1"""
+# Those that somebody who is no superuser sees, as the server boots: what is set later depends on the machine.
+SETTINGS = """
+    SELECT name, boot_val, unit, category, short_desc, extra_desc, context, vartype, min_val, max_val, enumvals
+    FROM pg_settings ORDER BY lower(name)"""
 KEYWORDS = "SELECT word, catcode, barelabel, catdesc, baredesc FROM pg_get_keywords() ORDER BY word"
 
 
 def facts(connection: psycopg.Connection) -> dict[str, str]:
     """The files of the package `builtin`, by name."""
     offered = {"offered": sorted(builtin.OFFERED)}
-    queries = {**QUERIES, "keywords": KEYWORDS}
+    queries = {**QUERIES, "keywords": KEYWORDS, "settings": SETTINGS}
+    connection.execute("DROP ROLE IF EXISTS somebody")
+    connection.execute("CREATE ROLE somebody")
+    connection.execute("SET ROLE somebody")
     found = {
         f"{name}.tsv": _lines(connection.execute(query, offered if "%(offered)s" in query else None))
         for name, query in queries.items()

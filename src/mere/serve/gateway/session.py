@@ -46,8 +46,9 @@ class LakeSession:
         self._database = database
         self._process = process
         path = settings_.path(self._schemas(backend.pin(database)))
+        # Never changed in place: whoever has asked for them keeps what they were.
         self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": path}
-        self._initial = dict(self._settings)
+        self._initial = self._settings
         self._local: dict[str, str] = {}
         self._pin: Pin | None = None
         self._in_transaction = False
@@ -55,11 +56,11 @@ class LakeSession:
         self._lock = threading.Lock()
         for name, value in settings.items():
             self._set(name, value)
-        self._initial = dict(self._settings)
+        self._initial = self._settings
 
     @property
     def settings(self) -> dict[str, str]:
-        return {**self._settings, **self._local}
+        return {**self._settings, **self._local} if self._local else self._settings
 
     @property
     def commit(self) -> str | None:
@@ -148,14 +149,13 @@ class LakeSession:
 
     def set(self, name: str | None, value: str | None, local: bool) -> None:
         if name is None:
-            self._settings, self._local = dict(self._initial), {}
+            self._settings, self._local = self._initial, {}
         elif value is None:
             spelled = settings_.spelled(name)
             self._local.pop(spelled, None)
-            if spelled in self._initial:
-                self._settings[spelled] = self._initial[spelled]
-            else:
-                self._settings.pop(spelled, None)
+            kept = {each: value for each, value in self._settings.items() if each != spelled}
+            before = self._initial.get(spelled)
+            self._settings = kept if before is None else kept | {spelled: before}
         elif local:
             spelled = settings_.spelled(name)
             checked = settings_.checked(spelled, value)
@@ -168,8 +168,9 @@ class LakeSession:
     def _set(self, name: str, value: str) -> None:
         spelled = settings_.spelled(name)
         checked = settings_.checked(spelled, value)
-        settings_.fit(self._settings | {spelled: checked})
-        self._settings[spelled] = checked
+        changed = self._settings | {spelled: checked}
+        settings_.fit(changed)
+        self._settings = changed
         self._local.pop(spelled, None)
 
     # Running
@@ -239,7 +240,7 @@ class LakeSession:
 
     def _timeout(self) -> timedelta | None:
         """The shorter one of the role's and the session's."""
-        own = settings_.duration("statement_timeout", self.settings["statement_timeout"])
+        own = settings_.timeout(self.settings)
         known = [each for each in (self._role.limits.time, own) if each]
         return min(known, default=None)
 

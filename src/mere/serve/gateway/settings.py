@@ -2,65 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
+from mere.serve.gateway.catalog import builtin
 from mere.serve.gateway.catalog.names import quoted
 from mere.serve.gateway.port import PgError
-from mere.serve.gateway.words import words
+from mere.serve.gateway.setting import Setting
 
 _LONGEST = 1000  # characters of a value
 _MOST = 10_000  # characters of all settings of a connection: pg_settings is kept for each that asks for it
 
 SERVER_VERSION = "18.0"  # the one whose catalogs `catalog` has
 
-DEFAULTS = {
-    "application_name": "",
-    "bytea_output": "hex",
+# Where the gateway is not as a Postgres that was just installed.
+_OWN = {
     "client_encoding": "UTF8",
-    "client_min_messages": "notice",
-    "DateStyle": "ISO, MDY",
+    "default_text_search_config": "pg_catalog.english",
     "default_transaction_isolation": "repeatable read",
     "default_transaction_read_only": "on",
     "extra_float_digits": "1",
-    "idle_in_transaction_session_timeout": "0",
-    "in_hot_standby": "off",
-    "integer_datetimes": "on",
-    "IntervalStyle": "postgres",
     "is_superuser": "off",
     "jit": "off",
     "lc_collate": "C",
     "lc_ctype": "C.UTF-8",
     "lc_messages": "C",
-    "lc_monetary": "C",
-    "lc_numeric": "C",
-    "lc_time": "C",
-    "lock_timeout": "0",
-    "max_identifier_length": "63",
-    "max_index_keys": "32",
-    "row_security": "on",
     "search_path": '"$user", public',
     "server_encoding": "UTF8",
     "server_version": SERVER_VERSION,
     "server_version_num": "180000",
     "session_authorization": "",
-    "standard_conforming_strings": "on",
-    "statement_timeout": "0",
-    "synchronous_commit": "on",
     "TimeZone": "UTC",
+    "timezone_abbreviations": "Default",
     "transaction_isolation": "repeatable read",
     "transaction_read_only": "on",
 }
-_FIXED = frozenset(
-    {
-        "integer_datetimes", "is_superuser", "lc_collate", "lc_ctype", "max_identifier_length", "max_index_keys",
-        "server_encoding", "server_version", "server_version_num", "in_hot_standby", "session_authorization",
-    }
-)  # fmt: skip
+KNOWN = {each.name: each for each in map(Setting.of, builtin.rows("settings"))}
+DEFAULTS = {name: each.shown(each.value) for name, each in KNOWN.items()} | _OWN
 _SPELLINGS = {name.lower(): name for name in DEFAULTS}
-_ONLY = {
-    "client_encoding": ("UTF8", "'UTF8'", "UNICODE", "UTF-8", "SQL_ASCII"),
-    "standard_conforming_strings": ("on", "true", "1", "yes"),
+_ENCODINGS = ("UTF8", "'UTF8'", "UNICODE", "UTF-8", "SQL_ASCII")
+_READ_ONLY = ("default_transaction_read_only", "transaction_read_only")
+_REFUSALS = {
+    "internal": "cannot be changed",
+    "postmaster": "cannot be changed without restarting the server",
+    "sighup": "cannot be changed now",
+    "backend": "cannot be set after connection start",
+    "superuser-backend": "cannot be set after connection start",
 }
 
 
@@ -70,25 +57,30 @@ def spelled(name: str) -> str:
 
 
 def checked(name: str, value: str) -> str:
-    """The value that the setting gets; PgError if it cannot be that."""
-    if name in _FIXED:
-        raise PgError("55P02", f'parameter "{name}" cannot be changed')
-    if name not in DEFAULTS and "." not in name and name not in _IGNORED:
+    """The value that the setting gets, as it is shown; PgError if it cannot be that."""
+    known = KNOWN.get(name)
+    if known is None and "." not in name and name not in _OWN:
         raise PgError("42704", f'unrecognized configuration parameter "{name}"')
+    context = known.context if known else "user" if "." in name else "internal"
+    if context in _REFUSALS:
+        raise PgError("55P02", f'parameter "{name}" {_REFUSALS[context]}')
     if len(value) > _LONGEST:
         raise PgError("22023", f'invalid value for parameter "{name}": it is longer than {_LONGEST} characters')
-    allowed = _ONLY.get(name)
-    if allowed is not None and value.upper() not in {each.upper() for each in allowed}:
-        raise PgError("22023", f'invalid value for parameter "{name}": "{value}"')
+    if known is None:
+        return value
     if name == "client_encoding":
-        return "UTF8"
+        return known.chosen(value, _ENCODINGS) and "UTF8"
     if name == "TimeZone":
         return zone(value)
-    if name == "statement_timeout":
-        duration(name, value)
-    if name in ("default_transaction_read_only", "transaction_read_only"):
-        return "on"  # whatever is asked for
-    return value
+    if name == "standard_conforming_strings":
+        return known.chosen(known.read(value), ("on",))
+    if context == "superuser" and name not in _HARMLESS:
+        raise PgError("42501", f'permission denied to set parameter "{name}"')
+    return "on" if known.read(value) and name in _READ_ONLY else known.read(value)
+
+
+# For superusers in Postgres. Drivers set them, and here they change nothing.
+_HARMLESS = ("lc_messages", "log_statement", "session_replication_role", "log_min_duration_statement")
 
 
 def path(seen: Collection[str]) -> str:
@@ -105,9 +97,10 @@ def schemas(path: str) -> tuple[str, ...]:
     return tuple(name.strip('"') for name in names if name and name != '"$user"')
 
 
-def fit(settings: dict[str, str]) -> None:
-    """PgError if they are too many."""
-    if sum(len(name) + len(value) for name, value in settings.items()) > _MOST:
+def fit(settings: Mapping[str, str]) -> None:
+    """PgError if those that a client has set are too many."""
+    own = settings.items() - DEFAULTS.items()
+    if sum(len(name) + len(value) for name, value in own) > _MOST:
         raise PgError(
             "53400",
             f"the settings of this connection have more than {_MOST} characters",
@@ -115,29 +108,11 @@ def fit(settings: dict[str, str]) -> None:
         )
 
 
-# Postgres has them; here they change nothing.
-_IGNORED = words("""
-    work_mem maintenance_work_mem enable_seqscan enable_indexscan enable_nestloop enable_hashjoin enable_mergejoin
-    effective_cache_size random_page_cost cursor_tuple_fraction plan_cache_mode default_text_search_config
-    transaction_deferrable default_transaction_deferrable default_tablespace default_table_access_method xmloption
-    idle_session_timeout transaction_timeout check_function_bodies geqo from_collapse_limit join_collapse_limit
-    client_connection_check_interval tcp_keepalives_idle tcp_keepalives_interval log_statement quote_all_identifiers
-    max_parallel_workers_per_gather temp_buffers constraint_exclusion escape_string_warning backslash_quote
-    compute_query_id force_parallel_mode debug_parallel_query synchronize_seqscans array_nulls
-    timezone_abbreviations
-""")
-
-
-def duration(name: str, value: str) -> timedelta | None:
-    """`5000`, `5s`, `2min`; None for 0, which is no limit."""
-    number = value.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = value.strip()[len(number) :].strip() or "ms"
-    units = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-    try:
-        found = float(number) * units[unit]
-    except (ValueError, KeyError) as error:
-        raise PgError("22023", f'invalid value for parameter "{name}": "{value}"') from error
-    return timedelta(milliseconds=found) if found > 0 else None
+def timeout(settings: Mapping[str, str]) -> timedelta | None:
+    """None for 0, which is no limit."""
+    known = KNOWN["statement_timeout"]
+    milliseconds = known.number(settings[known.name])
+    return timedelta(milliseconds=milliseconds) if milliseconds > 0 else None
 
 
 def zone(value: str) -> str:

@@ -107,18 +107,28 @@ def pg_user(around: Surroundings) -> pa.Table:
 
 
 def pg_settings(around: Surroundings) -> pa.Table:
-    names = sorted(around.settings, key=str.lower)
-    values = [around.settings[name] for name in names]
+    from mere.serve.gateway.settings import DEFAULTS, KNOWN
+
+    names = sorted((name for name in around.settings if name in KNOWN), key=str.lower)
+    known = [KNOWN[name] for name in names]
+    values = [each.raw(around.settings[each.name]) for each in known]
+    defaults = [each.raw(DEFAULTS[each.name]) for each in known]
     return arrow.table(
         "pg_catalog.pg_settings",
         name=names,
         setting=values,
-        boot_val=values,
-        reset_val=values,
-        category="Gateway",
-        context="user",
-        vartype=["bool" if value in ("on", "off") else "string" for value in values],
-        source="default",
+        unit=[each.unit or None for each in known],
+        category=[each.category for each in known],
+        short_desc=[each.description for each in known],
+        extra_desc=[each.more or None for each in known],
+        context=[each.context for each in known],
+        vartype=[each.type for each in known],
+        source=["default" if value == default else "session" for value, default in zip(values, defaults, strict=True)],
+        min_val=[each.lowest or None for each in known],
+        max_val=[each.highest or None for each in known],
+        enumvals=[list(each.choices) or None for each in known],
+        boot_val=[each.value for each in known],
+        reset_val=defaults,
         pending_restart=False,
     )
 

@@ -87,7 +87,7 @@ class Definition:
 def definitions() -> dict[str, Definition]:
     """By schema and name, such as `pg_catalog.pg_class`."""
     found = {}
-    for full, oid, kind, columns in _lines("relations"):
+    for full, oid, kind, columns in rows("relations"):
         schema, _, name = full.partition(".")
         found[full] = Definition(schema, name, int(oid), kind, tuple(map(_column, columns.split(", "))))
     return found
@@ -123,7 +123,7 @@ def keywords() -> dict[str, str]:
 
 
 def keyword_rows() -> list[list[str]]:
-    return _lines("keywords")
+    return rows("keywords")
 
 
 def has(name: str) -> bool:
@@ -136,7 +136,8 @@ def _column(text: str) -> Column:
     return Column(name, type_.rstrip("!"), type_.endswith("!"))
 
 
-def _lines(name: str) -> list[list[str]]:
+def rows(name: str) -> list[list[str]]:
+    """The lines of a file, without its header."""
     return _file(name)[1:]
 
 
