@@ -19,7 +19,8 @@ MereError
 │   ├── StorageUnreachable  S3 does not answer, or only with failures, however often it is asked
 │   ├── Unguarded           a table or view that must not be published as it is
 │   ├── LakeConflict        the target moved meanwhile
-│   └── LeaseHeld           another run is writing these tables
+│   ├── LeaseHeld           another run is writing these tables
+│   └── ClockOff            the clock of this machine is behind what it would write to
 ├── EngineError
 │   ├── JavaUnfit           no Java, or not one that Spark runs on
 │   ├── JarsUnavailable     a jar cannot be fetched or is not the pinned one
@@ -153,6 +154,10 @@ class LakeConflict(LakeError):
 
 
 class LeaseHeld(LakeError):
+    pass
+
+
+class ClockOff(LakeError):
     pass
 
 

@@ -101,9 +101,19 @@ class Back:
 
 @dataclass(frozen=True)
 class AsOf:
-    """`@WHEN`: the last commit at or before an instant."""
+    """`@2026-11-15T09:00`: the last commit at or before an instant."""
 
     instant: datetime
+
+
+@dataclass(frozen=True)
+class Ago:
+    """`@2h`: the last commit at or before so long ago."""
+
+    age: timedelta
+
+
+Step = Back | AsOf | Ago
 
 
 @dataclass(frozen=True)
@@ -112,22 +122,22 @@ class RefExpression:
 
     text: str
     base: str
-    steps: tuple[Back | AsOf, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def may_be_commit(self) -> bool:
         return _COMMIT_PREFIX.fullmatch(self.base) is not None
 
     @classmethod
-    def parse(cls, text: str, now: datetime | None = None) -> RefExpression:
+    def parse(cls, text: str) -> RefExpression:
         parts = re.split(r"(?=[~@])", text.strip())
         base = parts[0]
         if not (_REF_NAME.fullmatch(base) or _COMMIT_PREFIX.fullmatch(base)):
             raise InvalidName(f"{text!r} is not a ref.", remedy=EXPRESSION_RULE)
-        return cls(text, base, tuple(_step(text, part, now or datetime.now(UTC)) for part in parts[1:]))
+        return cls(text, base, tuple(_step(text, part) for part in parts[1:]))
 
 
-def _step(text: str, part: str, now: datetime) -> Back | AsOf:
+def _step(text: str, part: str) -> Step:
     mark, rest = part[0], part[1:].strip()
     if mark == "~":
         if rest.isascii() and (rest.isdigit() or not rest):
@@ -135,7 +145,7 @@ def _step(text: str, part: str, now: datetime) -> Back | AsOf:
         raise InvalidName(f"{text!r} is not a ref: {part!r} should be ~ and a number.", remedy=EXPRESSION_RULE)
     try:
         if (age := parse_age(rest)) is not None:
-            return AsOf(now - age)
+            return Ago(age)
         instant = datetime.fromisoformat(rest)
         return AsOf((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
     except (ValueError, OverflowError) as error:

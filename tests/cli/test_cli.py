@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from click.testing import CliRunner, Result
 from mere.cli import main, testing
 from mere.config import SparkSettings
 from mere.lake.lake import Lake
+from mere.lake.rows import stamp
+from mere.lake.sqlite import SqliteStore
 from tests.lake.foreign import Foreign, ForeignOnPostgres
 from tests.services.postgres import PASSWORD, Postgres
 from tests.services.s3 import S3Server
@@ -179,6 +181,23 @@ def test_a_conflict_with_another_branch_than_its_own_names_a_command_too(mere: S
     refused = mere("publish", "dev", "--into", "other", exit_code=1).stderr
     command = next(line for line in refused.splitlines() if "mere branch create" in line).rpartition(": mere ")[2]
     assert mere(*shlex.split(command)).stdout.startswith("branch dev-again at commit")
+
+
+def test_a_clock_that_is_off_is_told_on_stderr_with_what_to_do(
+    mere: Shell, engine: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mere("tables").stderr == ""
+    now = stamp(datetime.now(UTC) - timedelta(days=1, hours=2, minutes=30))
+    monkeypatch.setattr(SqliteStore, "clock", f"'{now}'")
+    told = mere("tables", "--at", "main@0s")
+    assert "gold.orders" in told.stdout
+    assert "The clock of this machine is off: it is 1 d 2 h behind commit" in told.stderr
+    assert "sudo timedatectl set-ntp true" in told.stderr
+    undo = told.stderr.rpartition(": mere ")[2]
+    assert "dropped gold.orders" in mere(*shlex.split(undo)).stdout
+    assert mere.json("tables")["tables"] == []
+    (time,) = [each for each in mere.json("doctor", "--no-spark")["findings"] if each["check"] == "time"]
+    assert (time["state"], "1 d 2 h behind" in time["what"]) == ("warn", True)
 
 
 def test_wrong_usage_exits_with_2(mere: Shell) -> None:

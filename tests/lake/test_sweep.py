@@ -245,11 +245,33 @@ def test_commits_that_no_ref_leads_to_can_be_brought_back_for_a_grace_time(lake:
     sweep(lake)
     assert ids(lake, commit.id) == [1, 2, 3]
     swept = sweep(lake, now=later(days=2))
+    assert ([each.id for each in swept.commits_doomed], swept.commits) == ([commit.id], ())
+    assert sweep(lake, now=later(days=2, hours=23)).commits_doomed == ()
+    assert ids(lake, commit.id) == [1, 2, 3]
+    swept = sweep(lake, now=later(days=3, minutes=1))
     assert [each.id for each in swept.commits] == [commit.id]
     with pytest.raises(LakeError, match="swept"):
         lake.at(commit.id)
     with pytest.raises(LakeError, match="swept"):
         lake.store.create_ref("back", RefKind.BRANCH, commit, "me", "main")
+
+
+@pytest.mark.parametrize("keep", [None, timedelta(hours=1)])
+def test_a_clock_that_jumps_ahead_gives_up_no_commit_at_once(lake: Lake, keep: timedelta | None) -> None:
+    """One sweep by a wrong clock dooms at most; a clock that was set right again counts from then on."""
+    overwrite(lake, "a.t", 3)
+    left = leave_files(lake, 4)
+    gone = max(lake.store.all_commits(), key=lambda each: each.seq)
+    hour = timedelta(hours=1)
+    swept = sweep(lake, now=later(days=1), grace=hour, keep=keep)
+    assert (swept.commits, gone in swept.commits_doomed) == ((), True)
+    swept = sweep(lake, now=later(minutes=59), grace=hour, keep=keep)
+    assert (swept.commits, swept.deleted) == ((), ())
+    assert (ids(lake, "main~1"), ids(lake, gone.id)) == ([1, 2], [3, 4])
+    for hours in (3, 4.1):  # and once it has passed by the right one, they go
+        swept = sweep(lake, now=later(hours=hours), grace=hour, keep=keep)
+    assert gone in swept.commits
+    assert left & files(lake) == set()
 
 
 def test_a_young_commit_stays_whole_though_the_commits_it_builds_on_expire(lake: Lake) -> None:
@@ -321,8 +343,9 @@ def test_a_commit_at_which_a_ref_was_just_made_does_not_expire(lake: Lake) -> No
         if name == "sweep.refs":
             lake.branch("back", at=commit.id)
 
-    faults.hook = make_branch
     sweep(lake, grace=ZERO)
+    faults.hook = make_branch
+    assert [each.id for each in sweep(lake, grace=ZERO).commits] == [commit.id]
     faults.hook = None
     for _ in range(2):
         sweep(lake, grace=ZERO)

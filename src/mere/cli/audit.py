@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -40,7 +39,7 @@ def audit(
     """
     project = open_project(ctx, variables)
     selected = project.graph.select(select)
-    found = run_audits(project.lake, project.graph, selected, at, datetime.now(UTC), project.spark if spark else None)
+    found = run_audits(project.lake, project.graph, selected, at, project.lake.now(), project.spark if spark else None)
     if as_json:
         print_json(_to_json(found, at))
     else:

@@ -37,8 +37,8 @@ def gc(
 ) -> None:
     """Delete the files that no branch, tag, commit or run can reach, in two phases, and the branches of dead runs.
 
-    A file that is found unreachable is doomed; the first gc after the grace time deletes it, if it still is. An AGE is
-    a number with s, m, h, d or w.
+    A file or commit that is found unreachable is doomed; the first gc after the grace time deletes it, if it still is.
+    An AGE is a number with s, m, h, d or w.
     """
     swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
     if as_json:
@@ -53,6 +53,7 @@ def _sweep_json(swept: Sweep) -> dict[str, object]:
         "runs": [ref.name for ref in swept.runs],
         "aliases": [ref.name for ref in swept.aliases],
         "commits": [commit.id for commit in swept.commits],
+        "commits_doomed": [commit.id for commit in swept.commits_doomed],
         "doomed": [{"location": file.location, "bytes": file.size} for file in swept.doomed],
         "deleted": [{"location": file.location, "bytes": file.size} for file in swept.deleted],
         "kept": {str(reason): count for reason, count in swept.kept.items()},
@@ -65,6 +66,7 @@ def _print_sweep(swept: Sweep) -> None:
         (len(swept.runs), f"{counted(len(swept.runs), 'dead run')} {will}deleted"),
         (len(swept.aliases), f"{counted(len(swept.aliases), 'unused alias', 'unused aliases')} {will}deleted"),
         (len(swept.commits), f"{counted(len(swept.commits), 'commit')} {will}given up"),
+        (len(swept.commits_doomed), f"{counted(len(swept.commits_doomed), 'commit')} {will}doomed"),
         (len(swept.deleted), f"{counted(len(swept.deleted), 'file')} {will}deleted, {size(swept.bytes_deleted)}"),
         (len(swept.doomed), f"{counted(len(swept.doomed), 'file')} {will}doomed, {size(swept.bytes_doomed)}"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,8 @@ import click
 
 from mere import config
 from mere.config import S3Settings
-from mere.errors import LakeNotFound, UsageError
+from mere.errors import LakeError, LakeNotFound, UsageError
+from mere.lake.clock import skew
 from mere.lake.commits import Change, Commit, Kind, Space
 from mere.lake.lake import Lake
 from mere.names import parse_age
@@ -80,6 +81,9 @@ def open_lake(ctx: click.Context) -> Lake:
     address = lake_address(ctx)
     lake = Lake.open(address.path, catalog=address.catalog, s3=address.s3)
     ctx.call_on_close(lake.close)
+    with suppress(LakeError):  # a damaged catalog is told by what needs it, or examined by the doctor
+        if found := skew(lake.store):
+            click.echo(f"{found.message}\n{found.remedy}", err=True)
     return lake
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def request_of(project: Project, options: Mapping[str, Any]) -> Request:
             "--full-refresh builds everything by the new code, --forward-only keeps what is built.",
             remedy="Leave one of them out.",
         )
-    known = facts(project.lake, options["on"], datetime.now(UTC))
+    known = facts(project.lake, options["on"], project.lake.now())
     patterns = (*options["select"], *options["more"])
     chosen = frozenset(selected(project.graph, patterns, known))
     wish = Wish(
@@ -134,7 +133,7 @@ def plan(
     SELECT: names, globs ('gold.*'), tag:NAME; +NAME with all upstream, NAME+ with all downstream. Default: all models.
     """
     project = open_project(ctx, variables)
-    now = datetime.now(UTC)
+    now = project.lake.now()
     request = request_of(project, options)
     if accept:
         from mere.pipeline import accept as accepting

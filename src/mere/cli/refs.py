@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +175,7 @@ def _samples(lake: Lake, at: str) -> set[TableName]:
     """What was built there from a part of the data."""
     from mere.pipeline.facts import facts
 
-    built = facts(lake, at, datetime.now(UTC)).built_by_mere()
+    built = facts(lake, at, lake.now()).built_by_mere()
     return {table for table, state in built.items() if state.sample}
 
 

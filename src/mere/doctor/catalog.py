@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 
 from mere.config import FILE_NAME
 from mere.doctor.findings import State, Verdict
 from mere.doctor.subject import Subject
 from mere.errors import LakeError, MereError
+from mere.lake.clock import skew
 from mere.lake.commits import Space, difference
 from mere.lake.health import PROBE
 from mere.lake.query.columns import quoted
@@ -46,6 +47,11 @@ def database(subject: Subject) -> Verdict:
         "\n".join(trouble.remedy for trouble in condition.troubles),
         State.FAILED if any(trouble.grave for trouble in condition.troubles) else State.WARN,
     )
+
+
+def time(subject: Subject) -> Verdict:
+    found = skew(subject.lake.store)
+    return Verdict.warn(found.message, found.remedy) if found else Verdict("this machine's clock agrees with the lake")
 
 
 def round_trip(subject: Subject) -> Verdict:
@@ -129,7 +135,7 @@ def _lost(subject: Subject, tables: TableSet, chosen: list[TableName]) -> Iterat
 
 def runs(subject: Subject) -> Verdict:
     store = subject.lake.store
-    dead = find_leavings(store, Policy(datetime.now(UTC), GRACE, KEEP_RUNS, None)).runs
+    dead = find_leavings(store, Policy(store.now(), GRACE, KEEP_RUNS, None)).runs
     if dead:
         names = ", ".join(ref.name for ref in dead[:5])
         return Verdict.warn(f"{len(dead)} runs died and left their branches: {names}", "Sweep them: mere gc")

@@ -25,6 +25,7 @@ _LAKE = (
     Check("storage", "clock", storage.clock, needs=("write", "list"), remedy=storage.RIGHTS),
     Check("storage", "delete", storage.delete, needs=("write",), remedy=storage.RIGHTS),
     Check("catalog", "database", catalog.database, needs=("opens",), remedy=_BACKUP),
+    Check("catalog", "time", catalog.time, needs=("opens", "database"), remedy=_BACKUP),
     Check("catalog", "round trip", catalog.round_trip, needs=("opens", "database"), remedy=_BACKUP),
     Check("catalog", "guards", catalog.guards, needs=("opens", "database"), remedy=_BACKUP),
     Check("catalog", "refusal", catalog.refusal, needs=("opens", "database"), remedy=_BACKUP),

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mere.errors import SparkFailed
+from mere.lake.clock import SET_CLOCK
 from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK
 
 MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSettings(memory=…)."
@@ -14,6 +15,10 @@ MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSett
 # The lake's database explains a refusal itself; Iceberg hides the sentence behind "Unknown failure".
 _GUARD = re.compile(r"SQL\w*Exception[^\n]*\bmere: ([^\n]+)")
 _GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge table)[^\n]*GC is disabled")
+# A snapshot, or the metadata that has it, would be older than the one before it by more than a minute.
+_CLOCK = re.compile(
+    r"Expected sorted (?:snapshot|previous metadata) log entries|Invalid (?:snapshot|update) timestamp \d+: before"
+)
 _NO_CATALOG = re.compile(r"\[CATALOG_NOT_FOUND\] The catalog `([^`]+)` not found")
 _NULL = re.compile(r"\[NOT_NULL_ASSERT_VIOLATION\][^\n]*\n\s*([^\n]+)")
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
@@ -80,6 +85,12 @@ def explain(exc: BaseException) -> SparkFailed:
         return SparkFailed(
             "A file of this table may belong to several refs, so Spark must not delete any. Nothing was deleted.",
             remedy="`mere gc` deletes the files that no ref needs.",
+        )
+    if _CLOCK.search(everything):
+        return SparkFailed(
+            "The clock of the machine that runs Spark is off: it is behind the time at which this table was last"
+            " written, and Iceberg keeps the snapshots of a table in the order of time. Nothing was written.",
+            remedy=f"{SET_CLOCK}\nBy how much it is off, and against what: mere doctor --no-spark",
         )
     if missing := _NO_CATALOG.search(everything):
         return SparkFailed(

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -84,6 +84,10 @@ class Lake:
     @property
     def warehouse(self) -> str:
         return f"{self.location}/{WAREHOUSE}"
+
+    def now(self) -> datetime:
+        """What time it is, by the clock of the lake's database: those of the machines that share a lake may differ."""
+        return self.store.now()
 
     # refs
 
@@ -360,7 +364,7 @@ class Lake:
         if alias is None:
             with suppress(RefExists):  # another process was quicker
                 self.store.create_ref(name, RefKind.ALIAS, found.readable, default_author(), None)
-        elif datetime.now(UTC) - alias.created_at > timedelta(hours=1):
+        elif self.now() - alias.created_at > timedelta(hours=1):
             self.store.touch(name)
         return name
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
@@ -19,7 +18,7 @@ from mere.lake.postgres_address import UNTOUCHED, PostgresAddress, line
 from mere.lake.postgres_lost import OPENING, lost_connections, once, patiently, send_commit
 from mere.lake.postgres_schema import MIGRATIONS, NOW
 from mere.lake.refs import Ref, RefKind
-from mere.lake.rows import Given, Row, Tx, stamp
+from mere.lake.rows import Given, Row, Tx
 from mere.lake.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -32,8 +31,9 @@ _IDLE_MS = 15_000
 
 
 class _PostgresTx:
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], clock: str) -> None:
         self._connection = connection
+        self.clock = clock
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(_query(sql), parameters).fetchall()
@@ -79,6 +79,7 @@ class PostgresStore(SqlStore):
     rows of tables first, in the order of their names, and rows of refs then, as the triggers do for engines."""
 
     clock = NOW
+    shares_clock = True
 
     def __init__(self, address: PostgresAddress) -> None:
         self.address = address
@@ -93,7 +94,7 @@ class PostgresStore(SqlStore):
             if _version(connection) is not None:
                 raise LakeError(f"There is already a lake in {address}.")
             _migrate(connection, 0)
-            _start(connection, root, author)
+            _start(connection, root, author, cls.clock)
         return cls(address)
 
     @classmethod
@@ -140,7 +141,7 @@ class PostgresStore(SqlStore):
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Tx]:
         with lost_connections():
-            yield _PostgresTx(self._connection)
+            yield _PostgresTx(self._connection, self.clock)
 
     @contextlib.contextmanager
     def _write(self, *, frozen: bool = False) -> Iterator[Tx]:
@@ -154,7 +155,7 @@ class PostgresStore(SqlStore):
             connection = self._connection
             connection.execute(begin.encode())
             try:
-                yield _PostgresTx(connection)
+                yield _PostgresTx(connection, self.clock)
                 send_commit(connection)
             except BaseException:
                 with contextlib.suppress(Exception):
@@ -243,6 +244,7 @@ class PostgresStore(SqlStore):
     release = _retried(SqlStore.release)
     leases = _retried(SqlStore.leases)
     now = _retried(SqlStore.now)
+    clocks = _retried(SqlStore.clocks)
     save_run = _retried(SqlStore.save_run)
     beat_run = _retried(SqlStore.beat_run)
     run = _retried(SqlStore.run)
@@ -314,9 +316,10 @@ def _migrate(connection: psycopg.Connection[Row], version: int) -> None:
     )
 
 
-def _start(connection: psycopg.Connection[Row], root: str, author: str) -> None:
+def _start(connection: psycopg.Connection[Row], root: str, author: str, clock: str) -> None:
     """The first commit, and main."""
-    now = stamp(datetime.now(UTC))
+    found = connection.execute(f"SELECT {clock}".encode()).fetchone()
+    now = found and found[0]
     for key, value in (("root", root), ("lake_id", secrets.token_hex(16)), ("created_at", now)):
         connection.execute("INSERT INTO mere_meta (key, value) VALUES (%s, %s)", (key, value))
     line = connection.execute("INSERT INTO mere_lines (base) VALUES (NULL) RETURNING line").fetchone()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mere.lake.health import PROBE, Condition, Guards, Reaction, Trouble, compare
-from mere.lake.leases import TTL
 from mere.lake.postgres_address import PostgresAddress
 from mere.lake.postgres_schema import MIGRATIONS
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from mere.lake.postgres_address import Connection
 
 OLDEST = 150_000
-SKEW = TTL / 3  # machines tell by their clocks whether a lease has expired, and renew one three times
 HEADROOM = 10  # a Spark session takes a few connections for each ref
 
 _FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(.*?\$\$(.*?)\$\$;", re.DOTALL)
@@ -31,27 +28,17 @@ class PostgresDatabase:
 
     def condition(self) -> Condition:
         with self._opened() as connection:
-            before = datetime.now(UTC)
-            number, version, schema, clock, most, reserved, taken = _row(
+            number, version, schema, most, reserved, taken = _row(
                 connection,
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
                 " (SELECT value FROM mere_meta WHERE key = 'schema_version'),"
-                " clock_timestamp(), current_setting('max_connections')::int,"
+                " current_setting('max_connections')::int,"
                 " current_setting('superuser_reserved_connections')::int,"
                 " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')",
             )
-            after = datetime.now(UTC)
         troubles = []
         if number < OLDEST:
             troubles.append(Trouble(f"Postgres {version} is older than 15, with which mere is tested", "Upgrade it."))
-        skew = max(before - clock, clock - after).total_seconds()
-        if skew > SKEW.total_seconds():
-            troubles.append(
-                Trouble(
-                    f"the clocks of Postgres and of this machine are {skew:.0f} s apart: leases may expire too early",
-                    "Let both machines take the time from the network (NTP).",
-                )
-            )
         free = most - reserved - taken
         if free < HEADROOM:
             troubles.append(

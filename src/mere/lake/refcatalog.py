@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyiceberg.catalog.sql import SqlCatalog
@@ -13,6 +14,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 from mere.config import S3Settings
+from mere.lake.clock import require_later
 from mere.lake.guards import PROPERTIES
 from mere.lake.s3 import pyiceberg_properties
 
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
-    from pyiceberg.table import CreateTableTransaction, Table
+    from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.update import TableRequirement, TableUpdate
 
 
 class RefCatalog(SqlCatalog):
@@ -59,6 +62,14 @@ class RefCatalog(SqlCatalog):
         place = location or self._place(identifier)
         guarded = {**properties, **PROPERTIES}
         return super().create_table_transaction(identifier, schema, place, partition_spec, sort_order, guarded)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        if table.metadata_location:  # PyIceberg would write metadata that Iceberg's Java library refuses to read
+            last = datetime.fromtimestamp(table.metadata.last_updated_ms / 1000, UTC)
+            require_later(last, ".".join(table.name()))
+        return super().commit_table(table, requirements, updates)
 
     def _place(self, identifier: str | Identifier) -> str:
         *namespace, name = self.identifier_to_tuple(identifier)

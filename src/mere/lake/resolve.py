@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 
 from mere.errors import LakeError, RefNotFound
 from mere.lake.commits import Commit
 from mere.lake.port import Store
 from mere.lake.refs import Ref
-from mere.names import EXPRESSION_RULE, AsOf, Back, RefExpression, near
+from mere.names import EXPRESSION_RULE, Ago, AsOf, Back, RefExpression, Step, near
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,28 @@ def resolve(store: Store, text: str) -> Resolved:
     return Resolved(text, commit, ref if not expression.steps else None, ref)
 
 
-def _walk(store: Store, expression: RefExpression, commit: Commit, step: Back | AsOf) -> Commit:
-    if isinstance(step, AsOf):
-        found = store.ancestor_at(commit, step.instant)
-        missing = f"has no commit as old as {step.instant:%Y-%m-%dT%H:%M:%SZ}"
-    else:
+def _walk(store: Store, expression: RefExpression, commit: Commit, step: Step) -> Commit:
+    if isinstance(step, Back):
         found = next(islice(store.ancestors(commit), min(step.commits, sys.maxsize), None), None)
         missing = f"does not go {step.commits} commits back"
+    else:
+        instant = step.instant if isinstance(step, AsOf) else _so_long_ago(store, commit, step)
+        found = store.ancestor_at(commit, instant)
+        missing = f"has no commit as old as {instant:%Y-%m-%dT%H:%M:%SZ}"
     if found is None:
         raise RefNotFound(
             f"{expression.text}: the history of {expression.base} {missing}.",
             remedy=f"See mere log {expression.base}.",
         )
     return found
+
+
+def _so_long_ago(store: Store, commit: Commit, step: Ago) -> datetime:
+    """Counted from now, or from the commit itself if a clock that was ahead put it into the future."""
+    try:
+        return max(store.now(), commit.at) - step.age
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _by_prefix(store: Store, expression: RefExpression) -> Commit:

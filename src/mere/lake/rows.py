@@ -101,6 +101,8 @@ class Given(NamedTuple):
 class Tx(Protocol):
     """What an adapter's transaction offers. Parameters are written `?`."""
 
+    clock: str  # what time it is, in the database's own SQL
+
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int: ...
 
@@ -145,6 +147,10 @@ def _to_change(row: Row) -> Change:
     stats = None if counts[0] is None else Stats(*counts)
     key = Key(_SPACES[space], namespace, name)
     return Change(key, _to_entry(old_kind, old), _to_entry(new_kind, new), stats)
+
+
+def now(tx: Tx) -> datetime:
+    return time(tx.rows(f"SELECT {tx.clock}")[0][0])
 
 
 def find_ref(tx: Tx, name: str) -> Ref | None:
@@ -308,10 +314,12 @@ def fill(tx: Tx, name: str, seq: int) -> None:
 
 
 def record(tx: Tx, edit: Edit, target: Ref, changes: Sequence[Change]) -> Commit:
-    """Write the commit and its changes, and make it the target's head."""
-    standing = "SELECT r.line, c.at FROM mere_refs r JOIN mere_commits c ON c.seq = r.head WHERE r.name = ?"
-    ((line, before),) = tx.rows(standing, (edit.target,))
-    at = max(stamp(datetime.now(UTC)), before)
+    """Write the commit and its changes, and make it the target's head. Time does not go backwards along a log."""
+    standing = (
+        f"SELECT r.line, c.at, {tx.clock} FROM mere_refs r JOIN mere_commits c ON c.seq = r.head WHERE r.name = ?"
+    )
+    ((line, before, clock),) = tx.rows(standing, (edit.target,))
+    at = max(clock, before)
     source = edit.source.name if edit.source else None
     about = (edit.id, line, target.head, edit.kind.value, at, edit.author, edit.message, edit.run, source)
     seq = tx.insert(

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import orjson
 
@@ -34,7 +34,8 @@ class SqlStore(ABC):
 
     root: str
     lake_id: str
-    clock: str  # what time it is, in the database's own SQL
+    clock: str  # what time it is, in the database's own SQL: the one clock that a lake goes by
+    shares_clock: bool  # with other machines: it may differ from this machine's
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tx]:
@@ -74,8 +75,8 @@ class SqlStore(ABC):
             return rows.find_ref(tx, name)
 
     def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref:
-        ref = Ref(name, kind, at.seq, parent, datetime.now(UTC), author)
         with self._write(frozen=True) as tx:
+            ref = Ref(name, kind, at.seq, parent, rows.now(tx), author)
             if rows.find_ref(tx, name) is not None:
                 raise RefExists(f"There is already a ref named {name!r}.")
             if rows.commit_at(tx, at.seq).expired:
@@ -96,7 +97,7 @@ class SqlStore(ABC):
     def touch(self, name: str) -> None:
         """Make a ref as young as a new one: an alias lives as long as it is used."""
         with self._write() as tx:
-            tx.run("UPDATE mere_refs SET created_at = ? WHERE name = ?", (stamp(datetime.now(UTC)), name))
+            tx.run(f"UPDATE mere_refs SET created_at = {self.clock} WHERE name = ?", (name,))
 
     # commits
 
@@ -197,9 +198,9 @@ class SqlStore(ABC):
 
     def acquire(self, target: str, tables: Collection[TableName], holder: str, ttl: timedelta) -> list[Lease]:
         """Take all of the leases or none; what others hold of them is returned."""
-        now = datetime.now(UTC)
         with self._write() as tx:
             self._lock_all(tx, "mere_leases")
+            now = rows.now(tx)
             tx.run("DELETE FROM mere_leases WHERE expires_at <= ?", (stamp(now),))
             wanted = set(tables)
             held = [
@@ -215,8 +216,8 @@ class SqlStore(ABC):
 
     def renew(self, holder: str, ttl: timedelta) -> bool:
         """False: the lease had expired, and somebody may have taken it."""
-        now = datetime.now(UTC)
         with self._write() as tx:
+            now = rows.now(tx)
             renewed = tx.run(
                 "UPDATE mere_leases SET expires_at = ? WHERE holder = ? AND expires_at > ?",
                 (stamp(now + ttl), holder, stamp(now)),
@@ -228,8 +229,8 @@ class SqlStore(ABC):
             tx.run_for(_RELEASE, _holding(target, tables, holder))
 
     def leases(self) -> list[Lease]:
-        now = datetime.now(UTC)
         with self._statement() as tx:
+            now = rows.now(tx)
             return [lease for lease in _leases(tx) if lease.expires_at > now]
 
     # runs
@@ -237,7 +238,17 @@ class SqlStore(ABC):
     def now(self) -> datetime:
         """By the database's clock: those of the machines that share a lake may differ."""
         with self._statement() as tx:
-            return rows.time(tx.rows(f"SELECT {self.clock}")[0][0])
+            return rows.now(tx)
+
+    def clocks(self) -> tuple[datetime, str, Commit]:
+        """What time it is, and of all branches the one whose last commit has the latest time, with that commit."""
+        query = (
+            f"SELECT {self.clock}, r.name, {COMMIT} FROM mere_refs r JOIN mere_commits c ON c.seq = r.head"
+            " WHERE r.kind IN ('branch', 'run') ORDER BY c.at DESC, c.seq DESC LIMIT 1"
+        )
+        with self._statement() as tx:
+            ((now, branch, *newest),) = tx.rows(query)
+        return rows.time(now), branch, to_commit(tuple(newest))
 
     def save_run(self, run: Run) -> None:
         """As it is now, in the place of what was known of it."""

@@ -7,14 +7,13 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import Key
 from mere.lake.connections import Connections
-from mere.lake.rows import Given, Row, Tx, stamp
+from mere.lake.rows import Given, Row, Tx
 from mere.lake.schema import MIGRATIONS, NOW, READABLE
 from mere.lake.sql import SqlStore
 
@@ -36,8 +35,9 @@ _NETWORK_FILE_SYSTEMS = {
 
 
 class _SqliteTx:
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: str) -> None:
         self._connection = connection
+        self.clock = clock
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(sql, parameters).fetchall()
@@ -67,6 +67,7 @@ def _relations(given: Given) -> Iterator[tuple[str, list[Any]]]:
 
 class SqliteStore(SqlStore):
     clock = NOW
+    shares_clock = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,7 +86,7 @@ class SqliteStore(SqlStore):
             with contextlib.closing(sqlite3.connect(draft)) as connection:
                 _migrate(connection)
                 with _transaction(connection, "BEGIN IMMEDIATE"):
-                    _start(connection, root, author)
+                    _start(connection, root, author, cls.clock)
             os.link(draft, path)
         except FileExistsError as error:
             raise LakeError(f"There is already a lake at {path.parent}.") from error
@@ -133,18 +134,18 @@ class SqliteStore(SqlStore):
     @contextlib.contextmanager
     def _read(self) -> Iterator[Tx]:
         with readable_errors(self.path), _transaction(self._connection, "BEGIN"):
-            yield _SqliteTx(self._connection)
+            yield _SqliteTx(self._connection, self.clock)
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Tx]:
         with readable_errors(self.path):
-            yield _SqliteTx(self._connection)
+            yield _SqliteTx(self._connection, self.clock)
 
     @contextlib.contextmanager
     def _write(self, *, frozen: bool = False) -> Iterator[Tx]:  # noqa: ARG002 - every transaction is
         with readable_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
             self._connection.execute("INSERT INTO mere_writer (pid) VALUES (?)", (os.getpid(),))
-            yield _SqliteTx(self._connection)
+            yield _SqliteTx(self._connection, self.clock)
             self._connection.execute("DELETE FROM mere_writer")
 
     def _lock(self, tx: Tx, refs: Collection[str], keys: Collection[Key] = (), target: str = "") -> None:
@@ -234,9 +235,9 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def _start(connection: sqlite3.Connection, root: str, author: str) -> None:
+def _start(connection: sqlite3.Connection, root: str, author: str, clock: str) -> None:
     """The first commit, and main."""
-    now = stamp(datetime.now(UTC))
+    (now,) = connection.execute(f"SELECT {clock}").fetchone()
     connection.executemany(
         "INSERT INTO mere_meta (key, value) VALUES (?, ?)",
         [("root", root), ("lake_id", secrets.token_hex(16)), ("created_at", now)],

@@ -2,7 +2,8 @@
 
 A file dies when nothing reaches it: no branch, tag or alias, no commit that is kept, no run that is going on. It dies
 in two phases: one sweep dooms it, and a later one deletes it if it has been doomed for the grace time and nothing has
-come to reach it meanwhile. All that could fail by what is on the disk is read before anything is changed.
+come to reach it meanwhile. So do commits: until they are given up, they can be brought back by their ids. All that
+could fail by what is on the disk is read before anything is changed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 GRACE = timedelta(hours=24)
 KEEP_RUNS = timedelta(days=7)
+_MOMENT = timedelta(milliseconds=1)  # which a database rounds off: what was written before it is older than now
 _BATCH = 1000  # files deleted between two looks at the pointers
 
 
@@ -48,6 +50,7 @@ class Sweep:
     dry_run: bool
     runs: tuple[Ref, ...]  # branches of dead runs, deleted
     aliases: tuple[Ref, ...]  # deleted
+    commits_doomed: tuple[Commit, ...]  # found to be unneeded for the first time
     commits: tuple[Commit, ...]  # expired: they stay in the log, their files may go
     doomed: tuple[StoredFile, ...]  # found unreachable for the first time
     deleted: tuple[StoredFile, ...]
@@ -72,6 +75,13 @@ class Policy:
     def older(self, instant: datetime, age: timedelta) -> bool:
         return instant < self.now - age
 
+    def since(self, doomed: datetime | None) -> datetime:
+        """When something was doomed: now, if it was not yet, or by a clock that was ahead."""
+        return self.now if doomed is None else min(doomed, self.now)
+
+    def has_waited(self, doomed: datetime | None) -> bool:
+        return doomed is not None and self.now - self.since(doomed) >= self.grace
+
 
 @dataclass(frozen=True)
 class Leavings:
@@ -79,7 +89,7 @@ class Leavings:
 
     runs: tuple[Ref, ...]
     aliases: tuple[Ref, ...]
-    commits: tuple[Commit, ...]
+    commits: tuple[Commit, ...]  # not expired yet
     live_since: datetime | None  # when the oldest run began that may still be writing
 
     @property
@@ -103,8 +113,9 @@ def sweep(
     """
     store = lake.store
     require_own(lake.storage, lake.location, store.lake_id)
-    policy = Policy(now or datetime.now(UTC), grace, keep_runs, keep)
+    policy = Policy(now or store.now() + _MOMENT, grace, keep_runs, keep)
     leavings = find_leavings(store, policy)
+    commits = _Commits.of(leavings.commits, store.doomed(), policy)
     gone = [ref.name for ref in leavings.refs]
     look = _Look(lake.storage)
     look.at(store.pointers(without=gone, expired=[commit.seq for commit in leavings.commits]))
@@ -112,13 +123,20 @@ def sweep(
     files = _sort(lake, look.reach, policy, leavings.live_since)
     if not dry_run:
         claim(lake.storage, lake.location, store.lake_id)  # a lake of an older mere has not done so
-        files = _carry_out(lake, leavings, look, files)
+        files = _carry_out(lake, leavings, commits, look, files)
         # Only those that have been empty for the grace time: a writer makes the folder first and the file then.
         oldest = min(policy.now - policy.grace, leavings.live_since or policy.now)
         lake.storage.remove_empty_folders(lake.warehouse, oldest)
     kept = {reason: count for reason, count in files.kept.items() if count}
     return Sweep(
-        dry_run, leavings.runs, leavings.aliases, leavings.commits, tuple(files.doomed), tuple(files.deleted), kept
+        dry_run,
+        leavings.runs,
+        leavings.aliases,
+        commits.doomed,
+        commits.expired,
+        tuple(files.doomed),
+        tuple(files.deleted),
+        kept,
     )
 
 
@@ -173,6 +191,33 @@ def _history(heads: Iterable[int], by_seq: Mapping[int, Commit], known: Collecti
     return found
 
 
+@dataclass(frozen=True)
+class _Commits:
+    """The commits that are not needed any longer. They die in two phases, as files do: how long one has been doomed is
+    told by the sweeps alone, so a clock that jumps ahead gives up no commit at once."""
+
+    since: Mapping[str, datetime]  # every one that is doomed and not expired yet, by `mark`
+    waiting: tuple[int, ...]  # the same, by their numbers
+    doomed: tuple[Commit, ...]  # for the first time
+    expired: tuple[Commit, ...]
+
+    @classmethod
+    def of(cls, commits: Sequence[Commit], before: Mapping[str, datetime], policy: Policy) -> _Commits:
+        expired = tuple(commit for commit in commits if policy.has_waited(before.get(mark(commit))))
+        left = [commit for commit in commits if commit not in expired]
+        return cls(
+            {mark(commit): policy.since(before.get(mark(commit))) for commit in left},
+            tuple(commit.seq for commit in left),
+            tuple(commit for commit in left if mark(commit) not in before),
+            expired,
+        )
+
+
+def mark(commit: Commit) -> str:
+    """How a commit is named among what is doomed."""
+    return f"commit:{commit.id}"
+
+
 # what the disk knows
 
 
@@ -212,10 +257,11 @@ def _sort(lake: Lake, reach: Reach, policy: Policy, live_since: datetime | None)
     for file in lake.storage.files(lake.warehouse):
         reason = _keep_reason(file, reach, policy, live_since)
         if reason is None:
-            since = files.since[file.location] = before.get(file.location, policy.now)
-            if file.location not in before:
+            doomed = before.get(file.location)
+            files.since[file.location] = policy.since(doomed)
+            if doomed is None:
                 files.doomed.append(file)
-            elif policy.now - since >= policy.grace:
+            elif policy.has_waited(doomed):
                 files.deleted.append(file)
             else:
                 reason = Kept.WAITING
@@ -244,21 +290,20 @@ def _is_needed(file: StoredFile, reach: Reach) -> bool:
 # what is done
 
 
-def _carry_out(lake: Lake, leavings: Leavings, look: _Look, files: _Files) -> _Files:
+def _carry_out(lake: Lake, leavings: Leavings, commits: _Commits, look: _Look, files: _Files) -> _Files:
     store = lake.store
     for ref in leavings.refs:
         _delete_ref(store, ref)
     faults.point("sweep.refs")
-    store.expire([commit.seq for commit in leavings.commits])
+    store.expire([commit.seq for commit in commits.expired])
     faults.point("sweep.expired")
-    store.set_doomed(files.since)
+    store.set_doomed({**commits.since, **files.since})
     faults.point("sweep.doomed")
-    deleted = list(_delete(lake, look, files.deleted))
+    deleted = list(_delete(lake, commits, look, files.deleted))
     faults.point("sweep.deleted")
     gone = {file.location for file in deleted}
-    store.set_doomed(
-        {name: since for name, since in files.since.items() if name not in gone and name not in look.reach}
-    )
+    left = {name: since for name, since in files.since.items() if name not in gone and name not in look.reach}
+    store.set_doomed({**commits.since, **left})
     spared = len(files.deleted) - len(deleted)
     kept = {**files.kept, Kept.REACHABLE: files.kept[Kept.REACHABLE] + spared}
     return _Files(files.since, files.doomed, deleted, kept)
@@ -270,10 +315,17 @@ def _delete_ref(store: Store, ref: Ref) -> None:
         store.delete_ref(ref.name, expected=ref)
 
 
-def _delete(lake: Lake, look: _Look, files: Sequence[StoredFile]) -> Iterator[StoredFile]:
+def _delete(lake: Lake, commits: _Commits, look: _Look, files: Sequence[StoredFile]) -> Iterator[StoredFile]:
+    doomed = _Look(lake.storage)  # what only commits reach that may still be brought back
     for start in range(0, len(files), _BATCH):
-        look.at(lake.store.pointers())
-        batch = [file for file in files[start : start + _BATCH] if not _is_needed(file, look.reach)]
+        pointers = lake.store.pointers(expired=commits.waiting)
+        look.at(pointers)
+        doomed.at(lake.store.pointers() - pointers)
+        batch = [
+            file
+            for file in files[start : start + _BATCH]
+            if not (_is_needed(file, look.reach) or _is_needed(file, doomed.reach))
+        ]
         try:
             lake.storage.delete(*(file.location for file in batch))
         except LakeError as error:

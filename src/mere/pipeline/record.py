@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from mere.config import default_author
@@ -69,7 +69,7 @@ class Record:
         self._save(RunStatus.SUCCEEDED, commit=commit.id if commit else None)
 
     def _save(self, status: RunStatus, **about: Any) -> None:
-        now = datetime.now(UTC)
+        now = self.store.now()
         models = {str(name): described(outcome) for name, outcome in self.outcomes.items()}
         self.run = replace(
             self.run,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
     if request.resume:
         return _resumed(project, request, listen)
     _refuse_read_only(project.lake, request.on)
-    now = request.now or datetime.now(UTC)
+    now = request.now or project.lake.now()
     request = resolved(project, request, now)
     due = planned(project, request, now)
     _refuse_blocked(due)
@@ -84,7 +84,7 @@ def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
     lake, branch = project.lake, RUN_PREFIX + id_
     past = _left(lake, id_)
     _get_ready(project)
-    now = datetime.now(UTC)
+    now = lake.now()
     wish = Wish.from_json(past.about.get("wish", {}))
     asked = _as_then(project, replace(request, on=past.target, wish=wish), past, now)
     with _leased(lake, planned(project, asked, now), asked, id_, listen) as check:

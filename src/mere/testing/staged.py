@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -80,7 +80,7 @@ class Stage:
             raise RunFailed(failed[0]) if failed else error from error
 
     def take_as_built(self, model: Model, branch: str, now: datetime | None) -> None:
-        known = facts(self._lake, branch, now or datetime.now(UTC))
+        known = facts(self._lake, branch, now or self._lake.now())
         accept.accept(self._lake, Graph({model.name: model}), [model.name], known, branch)
 
     def frame(self, rows: pa.Table) -> DataFrame:
