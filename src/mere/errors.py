@@ -28,6 +28,7 @@ MereError
 ├── QueryError              `mere sql` could not run a query
 ├── SourceError             outside data cannot be listed, fetched or read
 ├── PlanError               what was asked for cannot be planned
+├── CheckFailed             the models of a run have errors that are certain without Spark
 └── RunFailed               a run ended without publishing
 
 A message says what happened and what was left untouched; `remedy` says what to type next.
@@ -186,6 +187,10 @@ class SourceError(MereError):
 
 
 class PlanError(MereError):
+    pass
+
+
+class CheckFailed(MereError):
     pass
 
 

@@ -147,7 +147,7 @@ def test_a_cache_from_elsewhere_cannot_run_code(folder: ProjectFolder) -> None:
 def test_another_version_reads_anew(folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.load()
     monkeypatch.setattr(cache, "stamp", lambda: "another")
-    assert len(cache.Cache(folder.path)._old) == 0
+    assert len(cache.Cache(folder.path, cache.MODELS)._old) == 0
 
 
 def test_a_folder_that_cannot_be_written_has_no_cache(project: MakeProject) -> None:

@@ -72,16 +72,19 @@ def _json(checked: Checked, failed: Sequence[Finding]) -> dict[str, Any]:
         "errors": len(failed),
         "warnings": len(checked.findings) - len(failed),
         "findings": [
-            {
-                "rule": finding.rule,
-                "severity": "error" if finding in failed else "warning",
-                "model": finding.model,
-                "file": finding.file,
-                "line": finding.line,
-                "column": finding.column,
-                "message": finding.message,
-                "remedy": finding.remedy,
-            }
-            for finding in checked.findings
+            finding_json(each) | {"severity": "error" if each in failed else "warning"} for each in checked.findings
         ],
+    }
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": "error" if finding.is_error else "warning",
+        "model": finding.model,
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "message": finding.message,
+        "remedy": finding.remedy,
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mere import config
+from mere.cli.check import finding_json
 from mere.cli.output import (
     Column,
     Command,
@@ -24,10 +26,20 @@ from mere.cli.output import (
 )
 from mere.errors import LakeNotFound, UsageError
 from mere.pipeline.facts import facts
-from mere.pipeline.request import Project, Request, planned, selected
+from mere.pipeline.request import Project, Request, errors_in, planned, selected
 from mere.pipeline.steps import Action, LeftBehind, Plan, Step, Wish
+from mere.project.findings import Finding
 from mere.project.load import load
 from mere.windows import FIRST, LAST, Span, Spans, instant
+
+
+class ExitCode(IntEnum):
+    """Of `mere plan --exit-code`."""
+
+    NOTHING = 0
+    WORK = 3
+    DECISION = 4
+
 
 MARKS = {
     Action.SKIP: "·",
@@ -55,6 +67,7 @@ def choosing(command: Command) -> Command:
             click.option("--allow-breaking", is_flag=True, help="Let columns be dropped or narrowed."),
             click.option("--limit-windows", type=click.IntRange(min=1), metavar="N", help="Only the newest N windows."),
             click.option("--sample", metavar="SHARE", help="Read only a share of each input, such as 1%."),
+            click.option("--no-check", is_flag=True, help="Go on although mere check finds errors."),
             click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
         )
     ):
@@ -91,7 +104,7 @@ def request_of(project: Project, options: Mapping[str, Any]) -> Request:
         limit=options["limit_windows"],
         sample=_share(options["sample"]),
     )
-    return Request(on=options["on"], selection=patterns, wish=wish)
+    return Request(on=options["on"], selection=patterns, wish=wish, check=not options["no_check"])
 
 
 def _between(start: str | None, end: str | None) -> Spans | None:
@@ -120,17 +133,32 @@ def _share(text: str | None) -> float | None:
     return share
 
 
-@click.command(epilog=example("mere plan", "mere plan +gold.daily_revenue", "mere plan --accept silver.orders"))
+@click.command(
+    epilog=example(
+        "mere plan", "mere plan +gold.daily_revenue", "mere plan --accept silver.orders", "mere plan --exit-code"
+    )
+)
 @choosing
 @click.option("--accept", multiple=True, metavar="MODEL", help="Take the model as built, as it stands now.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 if there is something to do, 4 if a decision is needed.")
 @json_option
 @click.pass_context
 def plan(
-    ctx: click.Context, /, accept: tuple[str, ...], as_json: bool, variables: tuple[str, ...], **options: Any
+    ctx: click.Context,
+    /,
+    accept: tuple[str, ...],
+    exit_code: bool,
+    as_json: bool,
+    variables: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """What a run would build, and why. Nothing is started and nothing is changed, unless a change is accepted.
 
     SELECT: names, globs ('gold.*'), tag:NAME; +NAME with all upstream, NAME+ with all downstream. Default: all models.
+
+    \b
+    Exit codes: 0; 1 if there are errors; 2 wrong usage.
+    With --exit-code: 0 nothing to do, 3 something to do, 4 a decision is needed.
     """
     project = open_project(ctx, variables)
     now = project.lake.now()
@@ -144,10 +172,31 @@ def plan(
         if not as_json:
             say(f"accepted as built: {', '.join(map(str, names))}")
     due = planned(project, request, now)
+    errors = errors_in(project, due) if request.check else ()
     if as_json:
-        print_json(plan_json(due))
+        print_json({**plan_json(due), "errors": [finding_json(each) for each in errors]})
     else:
         print_plan(due)
+        print_errors(errors)
+    ctx.exit(_exit_code(due, errors, exit_code))
+
+
+def _exit_code(due: Plan, errors: Sequence[Finding], as_state: bool) -> int:
+    if errors:
+        return 1
+    if not as_state:
+        return 0
+    return ExitCode.DECISION if due.blocked else ExitCode.WORK if due.building else ExitCode.NOTHING
+
+
+def print_errors(errors: Sequence[Finding]) -> None:
+    for each in errors:
+        click.secho("\nerror", fg="red", nl=False)
+        click.echo(f" {each.rule}: {each}")
+        if each.remedy:
+            click.echo(f"  {each.remedy}")
+    if errors:
+        say(f"{counted(len(errors), 'error')}: mere run refuses to start")
 
 
 def plan_json(due: Plan) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mere.config import SparkSettings
+from mere.errors import CheckFailed
 from mere.lake.commits import Commit
 from mere.lake.lake import Lake
 from mere.lake.runs import Run
@@ -17,6 +19,7 @@ from mere.names import MAIN, TableName
 from mere.pipeline.facts import LakeFacts, facts
 from mere.pipeline.plan import plan, same_code
 from mere.pipeline.steps import Plan, Wish
+from mere.project.findings import Finding
 from mere.project.graph import CHANGED, Graph
 from mere.sources.outside import Outside
 
@@ -39,6 +42,7 @@ class Request:
     if_running: IfRunning = IfRunning.WAIT
     message: str | None = None
     threads: int = 4
+    check: bool = True  # whether errors that `mere check` is certain of keep the run from starting
     now: datetime | None = None  # what time it is, if that is not to be asked: in a test
 
 
@@ -84,6 +88,27 @@ def planned(project: Project, request: Request, now: datetime, ref: str | None =
     else:
         chosen = {name for name in request.chosen if name in project.graph.models}
     return plan(project.graph, known, chosen, request.wish)
+
+
+def errors_in(project: Project, due: Plan) -> tuple[Finding, ...]:
+    """What `mere check` is certain of, in the models of a plan and those upstream of them."""
+    from mere.project.check import errors
+
+    return errors(project.folder, project.graph, {step.model.name for step in due.steps}, project.lake.at(due.ref))
+
+
+def refuse_errors(project: Project, request: Request, due: Plan) -> None:
+    """Before Spark starts: it would fail there, only later."""
+    found = errors_in(project, due) if request.check else ()
+    if found:
+        lines = [f"{each}\n  {each.remedy}" if each.remedy else str(each) for each in found]
+        on = [] if request.on == MAIN else ["--on", request.on]
+        again = ["mere", "run", "--no-check", *on, *request.selection]
+        count = "an error" if len(found) == 1 else f"{len(found)} errors"
+        raise CheckFailed(
+            "\n".join([*lines, f"mere check finds {count}. Nothing was run."]),
+            remedy=f"Fix this and run again. To run nonetheless: {shlex.join(again)}",
+        )
 
 
 def resolved(project: Project, request: Request, now: datetime) -> Request:

@@ -25,7 +25,17 @@ from mere.pipeline.evolution import readers_of
 from mere.pipeline.facts import facts
 from mere.pipeline.materialize import Workshop, make_namespaces
 from mere.pipeline.record import Record, about, described, new_run
-from mere.pipeline.request import Event, Finished, IfRunning, Listener, Project, Request, planned, resolved
+from mere.pipeline.request import (
+    Event,
+    Finished,
+    IfRunning,
+    Listener,
+    Project,
+    Request,
+    planned,
+    refuse_errors,
+    resolved,
+)
 from mere.pipeline.schedule import Failure, Unbuilt, execute
 from mere.pipeline.state import State
 from mere.pipeline.steps import Plan, Step, Wish
@@ -55,6 +65,7 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
     _refuse_blocked(due)
     if not _has_work(due, request):
         return Finished(due)
+    refuse_errors(project, request, due)
     _get_ready(project)
     id_ = secrets.token_hex(6)
     try:
@@ -83,11 +94,13 @@ def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
     id_ = str(request.resume)
     lake, branch = project.lake, RUN_PREFIX + id_
     past = _left(lake, id_)
-    _get_ready(project)
     now = lake.now()
     wish = Wish.from_json(past.about.get("wish", {}))
     asked = _as_then(project, replace(request, on=past.target, wish=wish), past, now)
-    with _leased(lake, planned(project, asked, now), asked, id_, listen) as check:
+    due = planned(project, asked, now)
+    refuse_errors(project, asked, due)
+    _get_ready(project)
+    with _leased(lake, due, asked, id_, listen) as check:
         _left(lake, id_)  # whoever was waited for may have resumed it, too
         unfinished.take_back(lake, branch, past.target)
         lake.rebase(branch)  # what was mended may be data on the target

@@ -10,18 +10,18 @@ import importlib
 import io
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import mere
 from mere.project.model import Model
 
 FOLDER = ".mere"
-_FILE = "models"
+MODELS, FINDINGS = "models", "findings"
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # Anything may lie in a folder: nothing but plain data is ever made from it.
 _PACKAGES = ("mere.project.", "mere.audits.", "mere.sources.")
@@ -40,26 +40,41 @@ class Cached:
     looked_at: Mapping[str, str | None] = field(default_factory=dict)
 
 
-class Cache:
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FOLDER / "cache" / _FILE
-        self._old = self._read()
-        self._new: dict[str, Cached] = {}
+class _Entry(Protocol):
+    @property
+    def key(self) -> str: ...
 
-    def find(self, file: str, key: str, digest: Callable[[str], str | None]) -> Cached | None:
-        cached = self._old.get(file)
+    @property
+    def looked_at(self) -> Mapping[str, str | None]: ...
+
+
+E = TypeVar("E", bound=_Entry)
+
+
+class Cache(Generic[E]):
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = folder / FOLDER / "cache" / name
+        self._old: dict[str, E] = self._read()
+        self._new: dict[str, E] = {}
+
+    def find(self, name: str, key: str, digest: Callable[[str], str | None]) -> E | None:
+        cached = self._old.get(name)
         if cached is None or cached.key != key:
             return None
         if any(digest(other) != known for other, known in cached.looked_at.items()):
             return None
-        self._new[file] = cached
+        self._new[name] = cached
         return cached
 
-    def keep(self, file: str, cached: Cached) -> None:
-        self._new[file] = cached
+    def keep(self, name: str, cached: E) -> None:
+        self._new[name] = cached
 
-    def save(self) -> None:
-        """At once or not at all. A folder that cannot be written has no cache."""
+    def save(self, also: Iterable[str] = ()) -> None:
+        """At once or not at all. A folder that cannot be written has no cache.
+
+        What was neither found nor kept is forgotten, unless its name is in `also`.
+        """
+        self._new = {name: self._old[name] for name in also if name in self._old} | self._new
         if self._new == self._old:
             return
         written = io.BytesIO()
@@ -70,11 +85,11 @@ class Cache:
             ignore = self._path.parent.parent / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
-            unfinished = self._path.with_name(f"{_FILE}.{os.getpid()}")
+            unfinished = self._path.with_name(f"{self._path.name}.{os.getpid()}")
             unfinished.write_bytes(hashlib.sha256(content).digest() + content)
             unfinished.replace(self._path)
 
-    def _read(self) -> dict[str, Cached]:
+    def _read(self) -> dict[str, E]:
         try:
             raw = self._path.read_bytes()
         except OSError:

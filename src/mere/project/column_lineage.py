@@ -202,7 +202,7 @@ class Lineage:
 
 
 def _edge(model: Model, use: _Use, target: ColumnName) -> Edge:
-    from mere.project.check import position
+    from mere.project.findings import position
     from mere.project.times import shown
 
     place = use.place

@@ -11,6 +11,7 @@ from mere import config
 from mere.audits.audit import Custom, load_customs
 from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
+from mere.project.cache import MODELS as MODELS_CACHE
 from mere.project.cache import Cache, Cached
 from mere.project.digests import digest_of
 from mere.project.graph import Graph
@@ -35,7 +36,7 @@ class Loader:
         self.variables: Mapping[str, object] = {}
         with self.problems.gather():
             self.variables = read_variables(folder, variables)
-        self._cache = Cache(folder)
+        self._cache: Cache[Cached] = Cache(folder, MODELS_CACHE)
 
     def load(self) -> Graph:
         self._check_shared()

@@ -9,6 +9,7 @@ class Rule(StrEnum):
     PARSE = "parse"
     UNKNOWN_TABLE = "unknown-table"
     UNKNOWN_COLUMN = "unknown-column"
+    UNKNOWN_MODULE = "unknown-module"
     CHANGING_VALUE = "changing-value"
     SELECT_STAR = "select-star"
     MISSING_KEY = "missing-key"
@@ -17,7 +18,7 @@ class Rule(StrEnum):
     UNUSED_INPUT = "unused-input"
 
 
-# What is about a model: the rest cannot be switched off by one.
+# Rules about one model: the others cannot be switched off by one.
 SWITCHABLE = tuple(rule for rule in Rule if rule not in (Rule.PARSE, Rule.UNUSED_MACRO))
-# The others are warnings.
-ERRORS = frozenset({Rule.PARSE, Rule.UNKNOWN_COLUMN, Rule.CHANGING_VALUE})
+# What is certain to fail, or to be wrong: a run is refused. All others are warnings.
+ERRORS = frozenset({Rule.PARSE, Rule.UNKNOWN_COLUMN, Rule.UNKNOWN_MODULE, Rule.CHANGING_VALUE})
