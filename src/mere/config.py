@@ -19,7 +19,8 @@ from mere.names import parse_age
 FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
 
-_TOP = ("name", "vars", "on_success", "on_failure", "profiles")
+_TOP = ("name", "vars", "defaults", "on_success", "on_failure", "profiles")
+_DEFAULTS = ("schemas", "folders")
 _HOOK = ("command", "post")
 _PROFILE = ("lake", "catalog", "s3", "spark", "sources")
 _WHEREABOUTS = ("files", "url", "s3")
@@ -27,7 +28,7 @@ _S3_SECRETS = ("access_key", "secret_key", "session_token")
 S3_KEYS = ("endpoint", "region", "path_style", *_S3_SECRETS)
 _LOCAL_SPARK = ("memory", "cores", "ui", "ml", "keep_warm")
 _SPARK = ("remote", *_LOCAL_SPARK, "conf")
-KEYS = (*_TOP, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *_SPARK)
+KEYS = (*_TOP, *_DEFAULTS, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *_SPARK)
 
 # Settings that only a launcher reads. The JVM is already running when Spark sees its conf, so they would
 # be ignored without a word.
@@ -206,6 +207,11 @@ def _hook(entry: Entry | None) -> Hook | None:
 def variables(path: Path) -> Mapping[str, object]:
     """The `vars:` of a mere.yaml, which no profile and no environment variable changes."""
     return _variables(read(path).keys(*_TOP))
+
+
+def defaults(path: Path) -> Entry | None:
+    """The `defaults:` of a mere.yaml; what they mean, `mere.project.defaults` knows."""
+    return read(path).keys(*_TOP).get("defaults")
 
 
 def _variables(top: Mapping[str, Entry]) -> Mapping[str, object]:

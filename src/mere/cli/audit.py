@@ -34,7 +34,8 @@ def audit(
 ) -> None:
     """Run the audits of the project's models on any ref. Nothing is built, and no JVM is started.
 
-    SELECT: names, globs ('gold.*'), tag:NAME; +NAME with all upstream, NAME+ with all downstream. Default: all models.
+    SELECT: names, globs ('gold.*'), tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
+    Default: all models.
     Exits with 1 if an audit of severity error fails.
     """
     project = open_project(ctx, variables)

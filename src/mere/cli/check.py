@@ -26,9 +26,10 @@ from mere.project.check import check as check_project
 def check(
     ctx: click.Context, select: Sequence[str], at: str | None, variables: Sequence[str], strict: bool, as_json: bool
 ) -> None:
-    """Look for mistakes in the project's files, without a JVM. SELECT: names, globs, +name, name+, tag:NAME.
+    """Look for mistakes in the project's files, without a JVM. Exits with 1 if there are errors.
 
-    Exits with 1 if there are errors.
+    SELECT: names, globs ('gold.*'), tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
+    Default: all models.
     """
     path = config.find_project(Path.cwd())
     if path is None:

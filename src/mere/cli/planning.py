@@ -154,7 +154,8 @@ def plan(
 ) -> None:
     """What a run would build, and why. Nothing is started and nothing is changed, unless a change is accepted.
 
-    SELECT: names, globs ('gold.*'), tag:NAME; +NAME with all upstream, NAME+ with all downstream. Default: all models.
+    SELECT: names, globs ('gold.*'), tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
+    Default: all models.
 
     \b
     Exit codes: 0; 1 if there are errors; 2 wrong usage.

@@ -15,6 +15,7 @@ def model(
     description: str = "",
     columns: Mapping[str, str | Mapping[str, str]] | None = None,
     contract: Mapping[str, str | Mapping[str, Any]] | None = None,
+    owner: str | None = None,
     tags: Sequence[str] = (),
     time_column: str | None = None,
     grain: str = "day",
@@ -37,7 +38,7 @@ def model(
 
     The function stays what it is, so that a test can call it with DataFrames of its own.
     """
-    del name, kind, description, columns, contract, tags, time_column, grain, start, unfinished, batch, context
+    del name, kind, description, columns, contract, owner, tags, time_column, grain, start, unfinished, batch, context
     del key, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
     return lambda function: function
 
@@ -55,6 +56,7 @@ def source(
     names: str = "by_rule",
     trace: Mapping[str, str | None] | bool = True,
     max_bad: str | int = "1%",
+    owner: str | None = None,
     tags: Sequence[str] = (),
     partition_by: str | Sequence[str] = (),
     sort_by: str | Sequence[str] = (),
@@ -68,8 +70,8 @@ def source(
     `now`; it returns a DataFrame. Without a `cursor` its rows replace those that are there; with one they are added, by
     `key` if there is one. It is called at every run, but not before `every` (such as "6h") has passed.
     """
-    del name, cursor, key, every, description, columns, contract, on_new_column, names, trace, max_bad, tags
-    del partition_by, sort_by, properties, audits, off
+    del name, cursor, key, every, description, columns, contract, on_new_column, names, trace, max_bad, owner
+    del tags, partition_by, sort_by, properties, audits, off
     return lambda function: function
 
 

@@ -16,9 +16,9 @@ from mere.project.problems import Problems
 from mere.sources.source import Database, Files, Rest, Source
 
 CHANGED = "changed"
-_TAG = "tag:"
+_TAG, _OWNER = "tag:", "owner:"
 _SELECT_RULE = (
-    "Select by name (gold.revenue), glob ('gold.*'), tag:NAME or changed; +name adds what is upstream of it,"
+    "Select by name (gold.revenue), glob ('gold.*'), tag:NAME, owner:NAME or changed; +name adds what is upstream,"
     " name+ what is downstream."
 )
 
@@ -116,8 +116,8 @@ class Graph:
     def select(self, patterns: Iterable[str], changed: Collection[TableName] | None = None) -> set[TableName]:
         """The models that any of the patterns names; all of them if there is no pattern.
 
-        `gold.revenue`, `gold.*`, `tag:nightly`, `changed` (those that the caller knows to have changed); `+` before a
-        pattern adds everything upstream, after it everything downstream.
+        `gold.revenue`, `gold.*`, `tag:nightly`, `owner:ann`, `changed` (those that the caller knows to have changed);
+        `+` before a pattern adds everything upstream, after it everything downstream.
         """
         given = list(patterns)
         if not given:
@@ -133,6 +133,9 @@ class Graph:
         elif core.startswith(_TAG):
             tag = core.removeprefix(_TAG)
             matched = {name for name, model in self.models.items() if tag in model.tags}
+        elif core.startswith(_OWNER):
+            owner = core.removeprefix(_OWNER)
+            matched = {name for name, model in self.models.items() if model.owner == owner}
         else:
             matched = {name for name in self.models if fnmatchcase(str(name), core)}
         if not matched and core != CHANGED:
@@ -143,7 +146,8 @@ class Graph:
 
     def _known(self) -> list[str]:
         tags = {f"{_TAG}{tag}" for model in self.models.values() for tag in model.tags}
-        return [*map(str, self.models), *sorted(tags)]
+        owners = {f"{_OWNER}{model.owner}" for model in self.models.values() if model.owner}
+        return [*map(str, self.models), *sorted(tags), *sorted(owners)]
 
 
 def _knowing_updates(model: Model, models: Mapping[TableName, Model]) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -13,6 +13,7 @@ from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
 from mere.project.cache import MODELS as MODELS_CACHE
 from mere.project.cache import Cache, Cached
+from mere.project.defaults import Defaults
 from mere.project.digests import digest_of
 from mere.project.graph import Graph
 from mere.project.model import Model, Sql
@@ -36,6 +37,10 @@ class Loader:
         self.variables: Mapping[str, object] = {}
         with self.problems.gather():
             self.variables = read_variables(folder, variables)
+        self.defaults = Defaults()
+        with self.problems.gather():
+            file = folder / config.FILE_NAME
+            self.defaults = Defaults.read(config.defaults(file) if file.is_file() else None, self.problems)
         self._cache: Cache[Cached] = Cache(folder, MODELS_CACHE)
 
     def load(self) -> Graph:
@@ -52,10 +57,20 @@ class Loader:
             with self.problems.gather():
                 models += self._seed(path)
         self._cache.save()
+        self._check_defaults(models)
         with self.problems.gather():
             graph = Graph.of(models)
         self.problems.raise_any()
         return graph
+
+    def _check_defaults(self, models: Sequence[Model]) -> None:
+        if not self.defaults:
+            return
+        # Also by their paths: a file that cannot be read may be the only one in its schema.
+        paths = [path for top in (MODELS, SOURCES, SEEDS) for path in self.files.under(top)]
+        schemas = {model.name.namespace for model in models} | {path.parts[1] for path in paths if len(path.parts) > 2}
+        folders = {parent.as_posix() for path in paths for parent in path.parents} - {"."}
+        self.defaults.check_places(schemas, folders, self.problems)
 
     def again(self, model: Model) -> Model:
         """A model, read with the variables of this loader. What other models are stays in the cache."""
@@ -79,7 +94,7 @@ class Loader:
         """Of what every model may use."""
         files = [*self._sql_files(MACROS), *self._sql_files(AUDITS)]
         digests = [(path.as_posix(), self.files.digest(path.as_posix())) for path in files]
-        return digest_of(repr((digests, sorted(self.variables.items()))).encode())
+        return digest_of(repr((digests, sorted(self.variables.items()), self.defaults.digest)).encode())
 
     def _sql_files(self, top: str) -> Iterator[PurePosixPath]:
         return (path for path in self.files.under(top) if path.suffix == ".sql" and len(path.parts) == 2)
@@ -112,7 +127,7 @@ class Loader:
     def _read_sql(self, path: PurePosixPath) -> Cached:
         from mere.project.sqlfile import read_sql
 
-        model = read_sql(Path(path), self.files.text(path), self.customs, self.templates)
+        model = read_sql(Path(path), self.files.text(path), self.customs, self.templates, self.defaults)
         return Cached(self._key(path), (model,))
 
     def _read_python(self, path: PurePosixPath) -> Cached:
@@ -124,7 +139,7 @@ class Loader:
             looked_at[module.as_posix()] = found = self.files.digest(module.as_posix())
             return None if found is None else self.files.text(module)
 
-        models = read_python(Path(path), self.files.text(path), self.customs, source)
+        models = read_python(Path(path), self.files.text(path), self.customs, source, self.defaults)
         return Cached(self._key(path), models, looked_at)
 
     def _sources(self, path: PurePosixPath) -> tuple[Model, ...]:
@@ -137,7 +152,7 @@ class Loader:
     def _read_source(self, path: PurePosixPath) -> Cached:
         from mere.project.sourcefile import read_source
 
-        return Cached(self._key(path), (read_source(Path(path), self.files.text(path), self.customs),))
+        return Cached(self._key(path), (read_source(Path(path), self.files.text(path), self.customs, self.defaults),))
 
     def _seed(self, path: PurePosixPath) -> tuple[Model, ...]:
         if path.suffix in (".yaml", ".yml"):
@@ -152,7 +167,7 @@ class Loader:
             from mere.project.seeds import read_seed
 
             settings = (Path(sidecar), self.files.text(sidecar)) if has_sidecar else None
-            model = read_seed(Path(path), self.files.content(path), settings, self.customs)
+            model = read_seed(Path(path), self.files.content(path), settings, self.customs, self.defaults)
             cached = Cached(key, (model,))
             if settings is None or "${" not in settings[1]:
                 self._cache.keep(path.as_posix(), cached)

@@ -136,6 +136,7 @@ class Model:
     columns: Mapping[str, str] = field(default_factory=dict)  # their descriptions
     was: Mapping[str, str] = field(default_factory=dict)  # the name that a column had before, by its name
     contract: Mapping[str, Promise] = field(default_factory=dict)  # all of its columns, if it has one
+    owner: str | None = None  # who answers for it
     tags: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     latest_by: str | None = None  # of a merge model's rows of one key, the one with the greatest value is taken

@@ -14,6 +14,7 @@ from mere.entries import Entry
 from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project import literals
+from mere.project.defaults import Defaults
 from mere.project.fingerprint import Source, fingerprint
 from mere.project.inputs import (
     complete,
@@ -39,6 +40,7 @@ from mere.project.sourcefile import body_of, model_of
 from mere.sources.source import Function
 
 _KEYS = tuple(key for key in MODEL_KEYS if key != "inputs")
+_NO_DEFAULTS = Defaults()
 _GIVEN = ("now", "spark")  # parameters that mere itself fills in
 _GIVEN_TO_SOURCES = ("now", "since", "spark")
 _SOURCES = "sources"  # the folder where there are sources, and no models
@@ -55,7 +57,9 @@ class _Names:
     changes: frozenset[str]
 
 
-def read_python(path: Path, text: str, customs: Mapping[str, Custom], source: Source) -> tuple[Model, ...]:
+def read_python(
+    path: Path, text: str, customs: Mapping[str, Custom], source: Source, defaults: Defaults = _NO_DEFAULTS
+) -> tuple[Model, ...]:
     """The models of a file, which may have none; or a ProjectError. `path` is relative to the project."""
     try:
         tree = ast.parse(text, path.as_posix())
@@ -77,7 +81,7 @@ def read_python(path: Path, text: str, customs: Mapping[str, Custom], source: So
         with problems.gather():
             called = [_bare(other, found[other], names) for other in _called(function, rest, found)]
             code = fingerprint([_bare(function, call, names), *rest, *called], PurePosixPath(path.as_posix()), source)
-            reader = _Reader(path, names, customs)
+            reader = _Reader(path, names, customs, defaults)
             is_source = ast.unparse(call.func) in names.source
             models.append(reader.source(function, call, code) if is_source else reader.model(function, call, code))
     problems.raise_any()
@@ -151,20 +155,21 @@ def _globals(statement: ast.stmt) -> set[str]:
 
 
 class _Reader:
-    def __init__(self, path: Path, names: _Names, customs: Mapping[str, Custom]) -> None:
+    def __init__(self, path: Path, names: _Names, customs: Mapping[str, Custom], defaults: Defaults) -> None:
         self.path = path
         self.file = path.as_posix()
         self.names = names
         self.customs = customs
+        self.defaults = defaults
         self.problems = Problems()
 
     def model(self, function: _Function, call: ast.Call, code: str) -> Model:
         name = TableName("", "")
         with self.problems.gather():
             name = self._name(call)
-        settings = read_settings(
-            literals.mapping(call.keywords, self.path, call.lineno), _KEYS, self.customs, self.problems
-        )
+        entry = literals.mapping(call.keywords, self.path, call.lineno)
+        given_by_default = self.defaults.of(self.path, name.namespace)
+        settings = read_settings(entry, _KEYS, self.customs, self.problems, defaults=given_by_default)
         if settings.kind is Kind.VIEW:
             self._problem("a view is SQL: a function cannot be one", "Choose another kind.", call)
         if isinstance(function, ast.AsyncFunctionDef):
@@ -200,7 +205,8 @@ class _Reader:
         with self.problems.gather():
             name = self._name(call)
         entry = literals.mapping(call.keywords, self.path, call.lineno)
-        settings = read_settings(entry, FUNCTION_KEYS, self.customs, self.problems, Kind.SOURCE)
+        given = self.defaults.of(self.path, name.namespace)
+        settings = read_settings(entry, FUNCTION_KEYS, self.customs, self.problems, Kind.SOURCE, given)
         if isinstance(function, ast.AsyncFunctionDef):
             self._problem("a source cannot be an async function", "Write `def`.", function)
         found = entry.entries()

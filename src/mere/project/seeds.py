@@ -12,24 +12,33 @@ from mere import entries
 from mere.audits.audit import Custom
 from mere.errors import ConfigError
 from mere.names import TableName, near
+from mere.project.defaults import Defaults
 from mere.project.inputs import with_lookups
 from mere.project.model import Csv, Kind, Model
 from mere.project.problems import Problems
 from mere.project.settings import SEED_KEYS, Settings, name_by_path, read_settings
 
 DEFAULT_SCHEMA = "seeds"
+_NO_DEFAULTS = Defaults()
 
 
-def read_seed(path: Path, content: bytes, sidecar: tuple[Path, str] | None, customs: Mapping[str, Custom]) -> Model:
+def read_seed(
+    path: Path,
+    content: bytes,
+    sidecar: tuple[Path, str] | None,
+    customs: Mapping[str, Custom],
+    defaults: Defaults = _NO_DEFAULTS,
+) -> Model:
     """The model, or a ProjectError. Paths are relative to the project."""
     problems = Problems()
     file = path.as_posix()
     name, settings = TableName("", ""), Settings(Kind.SEED)
     with problems.gather():
         name = name_by_path(path, "seed", DEFAULT_SCHEMA)
-    if sidecar is not None:
-        with problems.gather():
-            settings = read_settings(entries.parse(sidecar[1], sidecar[0]), SEED_KEYS, customs, problems, Kind.SEED)
+    with problems.gather():
+        entry = entries.parse(sidecar[1], sidecar[0]) if sidecar else entries.parse("", path)
+        given = defaults.of(path, name.namespace)
+        settings = read_settings(entry, SEED_KEYS, customs, problems, Kind.SEED, given)
     with problems.gather():
         columns = _columns(file, content, settings.delimiter)
         for column in settings.types:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mere.audits.audit import Audit, Custom, parse
@@ -22,7 +23,7 @@ from mere.sources import declaration
 from mere.windows import Grain, instant
 
 _TIME = ("time_column", "grain", "start", "unfinished", "batch", "context")
-_EVERY = ("description", "columns", "contract", "tags", "key", "audits", "off")
+_EVERY = ("description", "columns", "contract", "owner", "tags", "key", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
 MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "inputs", "now")
 SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
@@ -90,8 +91,10 @@ def read_settings(
     customs: Mapping[str, Custom],
     problems: Problems,
     kind: Kind = Kind.FULL,
+    defaults: Mapping[str, Entry] = MappingProxyType({}),
 ) -> Settings:
-    """Every key is looked at, whatever is wrong with the others. `kind`: where none is declared."""
+    """Every key is looked at, whatever is wrong with the others. `kind`: where none is declared; `defaults`: settings
+    from mere.yaml, which the entry's own go before."""
     found: dict[str, Entry] = {}
     with problems.gather():
         for key, value in entry.entries().items():
@@ -99,9 +102,14 @@ def read_settings(
                 found[key] = value
             else:
                 problems.add(value.error(f"unknown key `{key}`", nearest(key, valid, "keys")))
+    own = frozenset(found)
+    of_kind = (*_EVERY, *_TABLE) if kind in (Kind.SEED, Kind.SOURCE) else valid
+    found |= {key: value for key, value in defaults.items() if key in of_kind and key not in own}
     with problems.gather():
         if "kind" in found:
             kind = Kind(found["kind"].choice(*(each for each in Kind if each not in (Kind.SEED, Kind.SOURCE))))
+    # What a default says to models of other kinds it does not say to this one.
+    found = {key: value for key, value in found.items() if key in own or key not in _idle(kind)}
     if kind is not Kind.SOURCE:  # which has other settings of the same names
         _refuse_without_effect(kind, found, problems)
     _check_key(kind, entry, found, problems)
@@ -138,13 +146,17 @@ def _check_key(kind: Kind, entry: Entry, found: Mapping[str, Entry], problems: P
         )
 
 
-def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Problems) -> None:
+def _idle(kind: Kind) -> list[str]:
+    """Settings that have no effect on models of a kind."""
     idle: list[str] = [] if kind is Kind.INCREMENTAL else list(_TIME)
     idle += ["partition_by", "sort_by", "now"] if kind is Kind.VIEW else []
     idle += ["inputs"] if kind in (Kind.FULL, Kind.VIEW) else []
     idle += [] if kind is Kind.MERGE else ["latest_by"]
-    idle += ["now"] if kind is Kind.SCD2 else ["updated_at", "compare"]
-    for key in idle:
+    return idle + (["now"] if kind is Kind.SCD2 else ["updated_at", "compare"])
+
+
+def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Problems) -> None:
+    for key in _idle(kind):
         if key in found:
             problems.add(found[key].error(f"`{key}` has no effect: the model is {kind}", _idle_remedy(key)))
 
@@ -275,6 +287,7 @@ def _off(entry: Entry) -> dict[str, str]:
 
 _READERS: dict[str, Any] = {
     "description": Entry.text,
+    "owner": Entry.text,
     "tags": Entry.texts,
     "key": Entry.texts,
     "latest_by": Entry.text,

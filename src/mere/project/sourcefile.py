@@ -15,6 +15,7 @@ from mere.audits.audit import Allowed, Audit, Custom, read_allowed
 from mere.audits.rules import Assert
 from mere.entries import Entry
 from mere.names import TableName
+from mere.project.defaults import Defaults
 from mere.project.inputs import with_lookups
 from mere.project.model import Kind, Model
 from mere.project.problems import Problems
@@ -25,10 +26,11 @@ from mere.sources.source import RESERVED, Database, Feed, Files, Function, OnCha
 DEFAULT_SCHEMA = "bronze"
 # The rule that a row can be read at all, and fits the declared types.
 READABLE = "readable"
+_NO_DEFAULTS = Defaults()
 _MAX_BAD = Allowed(Decimal(1), percent=True)
 
 
-def read_source(path: Path, text: str, customs: Mapping[str, Custom]) -> Model:
+def read_source(path: Path, text: str, customs: Mapping[str, Custom], defaults: Defaults = _NO_DEFAULTS) -> Model:
     """The model, or a ProjectError with all that is wrong in the file. `path` is relative to the project."""
     problems = Problems()
     name = TableName("", "")
@@ -38,7 +40,8 @@ def read_source(path: Path, text: str, customs: Mapping[str, Custom]) -> Model:
     found: dict[str, Entry] = {}
     with problems.gather():
         found = entry.entries()
-    settings = read_settings(entry, SOURCE_KEYS, customs, problems, Kind.SOURCE)
+    given = defaults.of(path, name.namespace)
+    settings = read_settings(entry, SOURCE_KEYS, customs, problems, Kind.SOURCE, given)
     feed: Feed = Function("")
     with problems.gather():
         feed = declaration.read_feed(entry, found)

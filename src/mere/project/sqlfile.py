@@ -10,6 +10,7 @@ from mere import entries
 from mere.audits.audit import Custom
 from mere.errors import ConfigError
 from mere.names import TableName
+from mere.project.defaults import Defaults
 from mere.project.inputs import complete, in_header, refuse_lookups_in_part, with_declared, with_lookups
 from mere.project.model import HISTORY, Input, Kind, Model, Sql, Time
 from mere.project.problems import Problems
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mere.project.queries import Query
 
 _WINDOW = frozenset({"start", "end"})
+_NO_DEFAULTS = Defaults()
 
 
 def split_header(text: str) -> tuple[str, str]:
@@ -46,7 +48,9 @@ def named_by_path(path: Path, top: str) -> TableName:
     return TableName(*parts)
 
 
-def read_sql(path: Path, text: str, customs: Mapping[str, Custom], templates: Templates) -> Model:
+def read_sql(
+    path: Path, text: str, customs: Mapping[str, Custom], templates: Templates, defaults: Defaults = _NO_DEFAULTS
+) -> Model:
     """The model, or a ProjectError with all that is wrong in the file. `path` is relative to the project."""
     problems = Problems()
     file = path.as_posix()
@@ -56,7 +60,8 @@ def read_sql(path: Path, text: str, customs: Mapping[str, Custom], templates: Te
     header, body = split_header(text)
     settings, query = Settings(), None
     with problems.gather():
-        settings = read_settings(entries.parse(header, path), MODEL_KEYS, customs, problems)
+        given = defaults.of(path, name.namespace)
+        settings = read_settings(entries.parse(header, path), MODEL_KEYS, customs, problems, defaults=given)
     time: Time | None = settings.fields.get("time")
     with problems.gather():
         query, line = _query(file, body, templates, problems, time or Time("", Grain.DAY))
