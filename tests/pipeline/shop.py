@@ -163,8 +163,8 @@ class Shop:
         return self.runs()[0]["id"], done.stderr
 
     def plan(self, *arguments: str) -> dict[str, dict[str, Any]]:
-        """The steps of `mere plan` in which something is to do, by model."""
-        steps = json.loads(self("plan", *arguments, "--json").stdout)["steps"]
+        """The steps of `mere plan` in which something is to do, by model, whatever `mere check` says of them."""
+        steps = json.loads(self("plan", *arguments, "--no-check", "--json").stdout)["steps"]
         return {step["model"]: step for step in steps if step["action"] != "skip"}
 
     def runs(self) -> list[dict[str, Any]]:
