@@ -13,6 +13,7 @@ audits:
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ __all__ = ["Allowed", "Audit", "Custom", "Rule", "Severity", "load_customs", "pa
 _OF_THE_TABLE = (RowCount, Freshness, MaxChange)
 _ALLOWED = re.compile(r"(\d+)|(\d+(?:\.\d+)?)\s*%")
 _NONE = Allowed()
+_READABLE = 40  # letters of its name in an audit's id
 _DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 
 
@@ -68,6 +70,13 @@ class Audit:
     @property
     def name(self) -> str:
         return self.given_name or (f"{self.rule.word}({self.rule})" if str(self.rule) else self.rule.word)
+
+    @property
+    def id(self) -> str:
+        """Letters, digits and `_`; the same wherever in the list it stands, and however bad it is to break it."""
+        said = repr((self.rule.word, str(self.rule), self.where, self.given_name))
+        readable = re.sub(r"[^A-Za-z0-9]+", "_", self.name).strip("_")[:_READABLE].rstrip("_")
+        return f"{readable}_{hashlib.sha256(said.encode()).hexdigest()[:8]}"
 
     @property
     def reads(self) -> tuple[TableName, ...]:

@@ -60,6 +60,7 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         return {
             "table": str(self.table),
+            "id": self.audit.id,
             "audit": self.audit.name,
             "severity": self.audit.severity,
             "state": self.state,

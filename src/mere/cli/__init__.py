@@ -20,6 +20,7 @@ _MODULES = {
     "audit": "audit",
     "quarantine": "quarantine",
     "lineage": "lineage",
+    "manifest": "manifest",
     "branch": "refs",
     "tag": "refs",
     "tables": "reading",

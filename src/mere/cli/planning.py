@@ -25,6 +25,7 @@ from mere.cli.output import (
     size,
 )
 from mere.errors import LakeNotFound, UsageError
+from mere.pipeline.documents import plan_document
 from mere.pipeline.facts import facts
 from mere.pipeline.request import Project, Request, errors_in, planned, selected
 from mere.pipeline.steps import Action, LeftBehind, Plan, Step, Wish
@@ -175,7 +176,7 @@ def plan(
     due = planned(project, request, now)
     errors = errors_in(project, due) if request.check else ()
     if as_json:
-        print_json({**plan_json(due), "errors": [finding_json(each) for each in errors]})
+        print_json({**plan_document(due, project.lake.at(due.ref)), "errors": [finding_json(each) for each in errors]})
     else:
         print_plan(due)
         print_errors(errors)
@@ -198,38 +199,6 @@ def print_errors(errors: Sequence[Finding]) -> None:
             click.echo(f"  {each.remedy}")
     if errors:
         say(f"{counted(len(errors), 'error')}: mere run refuses to start")
-
-
-def plan_json(due: Plan) -> dict[str, Any]:
-    return {
-        "ref": due.ref,
-        "now": due.now.isoformat(timespec="seconds"),
-        "steps": [step_json(step) for step in due.steps],
-        "left_behind": [
-            {
-                "table": str(each.table),
-                "renamed_to": str(each.renamed_to) if each.renamed_to else None,
-                "quarantine_of": str(each.quarantine_of) if each.quarantine_of else None,
-            }
-            for each in due.left_behind
-        ],
-        "rows": due.load.rows,
-        "bytes": due.load.bytes,
-    }
-
-
-def step_json(step: Step) -> dict[str, Any]:
-    return {
-        "model": str(step.model),
-        "kind": step.model.kind,
-        "action": step.action,
-        "reasons": list(step.reasons),
-        "windows": step.spans.to_json(),
-        "rows": step.load.rows if step.builds else 0,
-        "bytes": step.load.bytes if step.builds else 0,
-        "remedy": step.remedy,
-        "notes": list(step.notes),
-    }
 
 
 def print_plan(due: Plan) -> None:

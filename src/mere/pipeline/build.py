@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from mere.audits.audit import Audit
@@ -63,6 +64,9 @@ class Built:
     findings: tuple[Finding, ...] = ()
     scoped: bool = False  # whether the audits looked at the new windows only
     quarantine: Counts | None = None  # of a model that has one
+    started_at: datetime | None = None
+    metadata: Metadata | None = None  # of the table or view, as it was written
+    windows: Spans = NEVER  # that the table has now
 
 
 class AuditFailed(RunFailed):
@@ -95,7 +99,7 @@ class Site:
 
 def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Built:
     """`later`: audits that have to wait for tables which are not built yet; see `audit_across`."""
-    begun = time.monotonic()
+    begun, started_at = time.monotonic(), datetime.now(UTC)
     site.go_on()
     before = site.facts
     step = plan_model(model, before, site.wish, {})
@@ -120,7 +124,7 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
         asked = [] if step.action is Action.ALTER else [audit for audit in model.audits if audit not in later]
         findings = work.audit(asked)
         made = replace(work.outcome(), findings=tuple(findings), scoped=work.scoped)
-    made = replace(made, seconds=time.monotonic() - begun)
+    made = replace(made, seconds=time.monotonic() - begun, started_at=started_at)
     _refuse_bad(made)
     faults.point("run.audited")
     work.sign()
@@ -267,14 +271,17 @@ class _Work:
 
     def outcome(self) -> Built:
         if self.model.kind is Kind.VIEW:
-            return Built(self.step)
+            return Built(self.step, metadata=self._metadata())
         new = self._metadata()
         size = sum(
             each.count("added-files-size")
             for each in new.since(self.old.current_id if self.old else None) or new.snapshots[-1:]
         )
+        windows = (self.state.built if self.state else NEVER) | self.step.spans
         put_aside = self.sieve.counts if self.model.quarantines else None
-        return Built(self.step, stats=growth(self.old, new), size=size, quarantine=put_aside)
+        return Built(
+            self.step, stats=growth(self.old, new), size=size, quarantine=put_aside, metadata=new, windows=windows
+        )
 
     @property
     def scoped(self) -> bool:

@@ -17,12 +17,14 @@ from mere.lake.port import Store
 from mere.lake.runs import Run, RunStatus, beating
 from mere.names import TableName
 from mere.pipeline.build import AuditFailed, Built
+from mere.pipeline.documents import columns_document, model_document, range_document, table_document
 from mere.pipeline.request import Project, Request
 from mere.pipeline.schedule import Failure, Unbuilt
 from mere.pipeline.steps import Step
 
 Outcome = Built | Failure | Unbuilt[TableName]
 _KEPT = timedelta(days=90)
+_DECLARED = ("inputs", "key", "owner", "tags", "grain")
 
 
 def new_run(project: Project, request: Request, branch: str, id_: str, now: datetime) -> Run:
@@ -107,7 +109,24 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "files_added": stats.files_added if stats else 0,
         "files_removed": stats.files_removed if stats else 0,
         "bytes_added": outcome.size,
+        **_table(outcome),
         **findings_of(outcome),
+    }
+
+
+def _table(outcome: Built) -> dict[str, Any]:
+    """What tools want to know of the table besides what was done to it."""
+    model, metadata, began = outcome.step.model, outcome.metadata, outcome.started_at
+    declared = {key: value for key, value in model_document(model).items() if key in _DECLARED}
+    ended = began + timedelta(seconds=outcome.seconds) if began else None
+    return {
+        **declared,
+        "columns": columns_document(metadata, model),
+        **(table_document(metadata) if metadata else {"snapshot_id": None, "rows_total": None}),
+        "windows": outcome.step.spans.to_json(),
+        "range": range_document(outcome.windows),
+        "started_at": began.isoformat(timespec="milliseconds") if began else None,
+        "ended_at": ended.isoformat(timespec="milliseconds") if ended else None,
     }
 
 
