@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mere.config import SparkSettings
+from mere.engine import java
 from mere.engine import jvm as module
 from mere.engine.java import Java
 from mere.engine.jvm import HEAVY_BYTES, Jvm, Launch, Work, prepare
@@ -32,6 +34,15 @@ def test_short_work_is_compiled_quickly_and_heavy_work_well(launch: Launch) -> N
     heavy = flags(replace(launch, work=Work.HEAVY))
     assert "-XX:+UseParallelGC" in heavy
     assert "-XX:TieredStopAtLevel=1" not in heavy
+
+
+@pytest.mark.parametrize("work", Work)
+def test_every_jvm_reserves_room_for_compiled_code(work: Work) -> None:
+    """Without it the JVM stops to compile after a few runs, and then dies."""
+    command = [str(java.find().executable), *work.value, "-XX:+PrintFlagsFinal", "-version"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    reserved = next(line.split() for line in printed.splitlines() if " ReservedCodeCacheSize " in line)
+    assert int(reserved[3]) >= 240 << 20
 
 
 def test_an_archive_is_read_or_written_never_both(launch: Launch, tmp_path: Path) -> None:

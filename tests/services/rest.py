@@ -17,6 +17,7 @@ from pathlib import Path
 from mere.config import mere_home
 from mere.engine import jars, java
 from mere.engine.classpath import spark_home
+from mere.engine.jvm import QUICK_COMPILER
 from mere.engine.lock import exclusive
 from tests.services.postgres import free_port
 
@@ -61,7 +62,7 @@ class RestServer:
             "CATALOG_WAREHOUSE": str(self.warehouse),
             "CATALOG_REST_PORT": str(self.port),
         }
-        flags = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        flags = ["-Xmx256m", *QUICK_COMPILER, "-XX:+UseSerialGC"]
         command = [str(java.find().executable), *flags, "-cp", os.pathsep.join(map(str, path))]
         command.append("org.apache.iceberg.rest.RESTCatalogServer")
         with (self.folder / "log").open("ab") as log:

@@ -14,6 +14,7 @@ from pathlib import Path
 from mere.config import S3Settings, mere_home
 from mere.engine import java
 from mere.engine.classpath import spark_home
+from mere.engine.jvm import QUICK_COMPILER
 from mere.engine.lock import exclusive
 from tests.services.postgres import free_port
 
@@ -100,7 +101,7 @@ class S3Server:
             "jclouds.credential=none\n"
         )
         # Compiled quickly and never again: it serves a few thousand requests.
-        flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
+        flags = [*QUICK_COMPILER, "-XX:+UseSerialGC", "-Xmx256m"]
         return [str(java.find().executable), *flags, "-jar", str(_jar()), "--properties", str(settings)]
 
     def _answers(self) -> bool:

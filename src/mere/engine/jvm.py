@@ -54,16 +54,21 @@ _MODULES = (
 )
 
 
+# Compile quickly and never again. By default the JVM reserves 48 MB for the code of this compiler (240 MB beside the
+# optimising one). Spark's generated code fills that within a dozen runs, and a JVM without room for code dies of it.
+QUICK_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+
+
 class Work(Enum):
     """How the JVM is tuned; the value is the flags."""
 
-    # Start-up dominates: compile quickly and never again, collect with one thread. Half the CPU of a small job.
-    SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    # Start-up dominates: the quick compiler, and one thread that collects. Half the CPU of a small job.
+    SHORT = (*QUICK_COMPILER, "-XX:+UseSerialGC")
     # Throughput dominates: the optimising compiler, and a collector that uses all cores.
     HEAVY = ("-XX:+UseParallelGC",)
     # Many small runs: the optimising compiler doubled the first one (17 CPU seconds for 8.5, ten models) and had not
     # paid back after fifteen (3.1 a run for 2.1). Memory goes back to the system when nothing is run.
-    WARM = ("-XX:TieredStopAtLevel=1", "-XX:+UseG1GC", "-XX:G1PeriodicGCInterval=30000")
+    WARM = (*QUICK_COMPILER, "-XX:+UseG1GC", "-XX:G1PeriodicGCInterval=30000")
 
     @classmethod
     def of(cls, read_bytes: int) -> Work:
