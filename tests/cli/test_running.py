@@ -22,6 +22,10 @@ BUILT = {
     "rows_added": 161,
     "rows_removed": 0,
     "bytes_added": 29_800,
+    "rows_read": 165,
+    "rows_written": 161,
+    "rows_quarantined": 0,
+    "rows_dropped": 0,
     "audits": [],
 }
 
@@ -35,11 +39,14 @@ def line(kind: str = "built", **about: Any) -> str | None:
 
 
 def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
-    assert line() == "✓ silver.orders  +161 rows, 29.8 KB  2.0 s"
-    assert line(rows_added=1) == "✓ silver.orders  +1 row, 29.8 KB  2.0 s"
-    assert line(rows_added=0) == "✓ silver.orders  no rows changed  2.0 s"
+    assert line() == "✓ silver.orders  +161 rows, 29.8 KB, 165 read, 161 written  2.0 s"
+    assert line(rows_added=1) == "✓ silver.orders  +1 row, 29.8 KB, 165 read, 161 written  2.0 s"
+    assert line(rows_added=0) == "✓ silver.orders  no rows changed, 165 read, 161 written  2.0 s"
+    assert line(rows_quarantined=3, rows_dropped=1) == (
+        "✓ silver.orders  +161 rows, 29.8 KB, 165 read, 161 written, 3 quarantined, 1 dropped  2.0 s"
+    )
     assert line(kind="built", audits=[audited("ok"), audited("ok")]) == (
-        "✓ silver.orders  +161 rows, 29.8 KB  2.0 s  2 audits passed"
+        "✓ silver.orders  +161 rows, 29.8 KB, 165 read, 161 written  2.0 s  2 audits passed"
     )
     assert told(Event("built", ORDERS, {**BUILT, "kind": "view"})) == "✓ silver.orders  view made  2.0 s"
 
@@ -47,7 +54,7 @@ def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
 def test_windows_are_shown_with_the_reason() -> None:
     why = "2 days: 2024-02-11, 2024-02-12: late rows in bronze.orders"
     assert line(action="windows", reasons=[why], rows_removed=9) == (
-        f"✓ silver.orders  +161 -9 rows, 29.8 KB  2.0 s  ({why})"
+        f"✓ silver.orders  +161 -9 rows, 29.8 KB, 165 read, 161 written  2.0 s  ({why})"
     )
 
 

@@ -21,7 +21,7 @@ from mere.cli.output import (
 )
 from mere.cli.output import size as bytes_shown
 from mere.cli.planning import choosing, open_project, request_of
-from mere.cli.watching import Watch
+from mere.cli.watching import ROWS, Watch
 from mere.errors import UsageError
 from mere.lake.runs import Run
 from mere.pipeline.request import IfRunning
@@ -148,39 +148,34 @@ def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
         Column("model"),
         Column("state"),
         Column("seconds", True),
-        Column("rows in", True),
-        Column("rows out", True),
+        *(Column(word, True) for word in ROWS),
+        Column("change", True),
         Column("files", True),
         Column("size", True),
         Column("audits"),
     ]
-    models = found.about.get("models", {})
-    cells = [_model_cells(name, each) for name, each in models.items()]
-    if any("quarantine" in each for each in models.values()):
-        columns.append(Column("quarantined", True))
-        cells = [(*row, _put_aside(each)) for row, each in zip(cells, models.values(), strict=True)]
-    print_table(columns, cells)
+    print_table(columns, [_model_cells(name, each) for name, each in found.about.get("models", {}).items()])
     if error := found.about.get("error"):
         click.echo(f"\n{error}")
-
-
-def _put_aside(about: dict[str, Any]) -> str:
-    found = about.get("quarantine")
-    return f"{found['bad']:,} of {found['rows']:,}" if found else ""
 
 
 def _model_cells(name: str, about: dict[str, Any]) -> tuple[object, ...]:
     audits = about.get("audits", [])
     passed = f"{sum(each['state'] == 'ok' for each in audits)} of {len(audits)} passed" if audits else ""
     if about["state"] != "built":
-        return name, about["state"], "", "", "", "", "", passed
+        return name, about["state"], "", *_rows(about), "", "", "", passed
     return (
         name,
         about["state"],
         f"{about['seconds']:.1f}",
-        f"{about['rows']:,}",
+        *_rows(about),
         f"+{about['rows_added']:,} -{about['rows_removed']:,}",
         f"+{about['files_added']:,} -{about['files_removed']:,}",
         bytes_shown(about["bytes_added"]),
         passed,
     )
+
+
+def _rows(about: dict[str, Any]) -> list[str]:
+    """Nothing of what was never built, nor of a record from before they were counted."""
+    return [f"{about[key]:,}" if (key := f"rows_{word}") in about else "" for word in ROWS]

@@ -26,6 +26,9 @@ from mere.pipeline.run import run as carry_out
 from mere.pipeline.steps import Action
 from mere.project.model import Kind
 
+# What is said of the rows of every model, in the events and in the record with `rows_` before it.
+ROWS = ("read", "written", "quarantined", "dropped")
+
 
 class Watch:
     """Around all of a run, also what comes before it: if that fails, a machine and the project's hooks hear of it."""
@@ -221,7 +224,15 @@ def _growth(about: Mapping[str, Any]) -> str:
     added, removed = about["rows_added"], about["rows_removed"]
     rows = " ".join(f"{sign}{count:,}" for sign, count in (("+", added), ("-", removed)) if count)
     noun = "row" if (added, removed) in ((1, 0), (0, 1)) else "rows"
-    return f"{rows} {noun}, {bytes_shown(about['bytes_added'])}" if rows else "no rows changed"
+    grown = f"{rows} {noun}, {bytes_shown(about['bytes_added'])}" if rows else "no rows changed"
+    return ", ".join([grown, *_accounting(about)])
+
+
+def _accounting(about: Mapping[str, Any]) -> Iterator[str]:
+    """`165 read`, `161 written`, `4 quarantined`: what came in and what became of it."""
+    for word in ROWS:
+        if (count := about[f"rows_{word}"]) or word in ROWS[:2]:
+            yield f"{count:,} {word}"
 
 
 def _counts(about: Mapping[str, Any]) -> str:

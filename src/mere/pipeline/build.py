@@ -22,11 +22,12 @@ from mere.lake import changes, faults
 from mere.lake.commits import Stats
 from mere.lake.guards import SAMPLE
 from mere.lake.lake import Lake
-from mere.lake.metadata import Metadata, growth
+from mere.lake.metadata import Metadata, Snapshot, growth
 from mere.lake.show import LINEAGE
 from mere.lake.timeline import Timeline
 from mere.names import TableName
 from mere.pipeline import changed, materialize, tables, unfinished
+from mere.pipeline.accounting import NONE, Accounting, rows_read, rows_written
 from mere.pipeline.asked import unasked
 from mere.pipeline.facts import LakeFacts, facts
 from mere.pipeline.loading.bring import Place
@@ -38,7 +39,7 @@ from mere.pipeline.plan import done_before, plan_model, points_of, reads_samples
 from mere.pipeline.quarantine.sieve import Sieve
 from mere.pipeline.scd2 import build as scd2
 from mere.pipeline.state import PROPERTY, Point, Points, State
-from mere.pipeline.steps import Action, Step, Wish
+from mere.pipeline.steps import Action, Step, Wish, load_of
 from mere.pipeline.traced import is_traced, traced
 from mere.project.model import Kind, Model, Sql
 from mere.sources.cache import cache_folder
@@ -61,6 +62,7 @@ class Built:
     seconds: float = 0.0
     stats: Stats | None = None
     size: int = 0  # of the files that were added
+    accounting: Accounting = NONE
     findings: tuple[Finding, ...] = ()
     scoped: bool = False  # whether the audits looked at the new windows only
     quarantine: Counts | None = None  # of a model that has one
@@ -159,6 +161,7 @@ class _Work:
     def __init__(self, site: Site, step: Step, before: LakeFacts) -> None:
         self.site = site
         self.step = step
+        self.before = before
         self.model = step.model
         self.points = points_of(step.model, before)
         self.tables = before.tables
@@ -177,12 +180,14 @@ class _Work:
         self.sieve: Sieve | Loading = Sieve(step, site.lake, site.branch, site.run, site.shop)
         if isinstance(step.model.body, Source):
             self.sieve = self._loading(step.model.body, before)
-        if self.state and self.state.sifted and self._goes_on():
+        self.goes_on = self._goes_on()
+        if self.state and self.state.sifted and self.goes_on:
             self.sieve.counts = self.state.sifted  # of the batches before the build was interrupted
 
     def _goes_on(self) -> bool:
         """Whether an interrupted build is taken up where it was left."""
-        assert self.state
+        if self.state is None:
+            return False
         if isinstance(self.sieve, Loading):
             return bool(self.state.towards) and self.state.run == self.site.run
         return bool(self.done) and not self.done & self.step.spans
@@ -253,9 +258,7 @@ class _Work:
         has a time, in a window that was to be built."""
         metadata = self._metadata()
         timeline = Timeline(str(self.model), metadata, column, self.site.lake.storage)
-        way = metadata.since(self.old.current_id if self.old else None)
-        own = [each for each in (metadata.since(None) if way is None else way) or () if WRITTEN in each.summary]
-        added = changes.added(timeline, own)
+        added = changes.added(timeline, _own(metadata, self.old))
         if added.nulls:
             raise RunFailed(
                 f"{self.model.file}: {added.nulls:,} rows of {self.model} have no {column}: they belong to no window.",
@@ -279,9 +282,27 @@ class _Work:
         )
         windows = (self.state.built if self.state else NEVER) | self.step.spans
         put_aside = self.sieve.counts if self.model.quarantines else None
-        return Built(
-            self.step, stats=growth(self.old, new), size=size, quarantine=put_aside, metadata=new, windows=windows
-        )
+        stats, accounting = growth(self.old, new), self._accounting(new)
+        return Built(self.step, 0.0, stats, size, accounting, quarantine=put_aside, metadata=new, windows=windows)
+
+    def _accounting(self, new: Metadata) -> Accounting:
+        """Of all of the build, also of what it had done before it was interrupted."""
+        counts, name = self.sieve.counts, self.model.name
+        if self.step.action in (Action.ALTER, Action.AUDIT):
+            return NONE
+        if isinstance(self.sieve, Loading):
+            return Accounting(counts.rows, counts.good, counts.bad)
+        step, old = self.step, self.old
+        if self.goes_on:
+            step = replace(step, load=load_of(self.model, self.before, step.spans | self.done))
+            target = self.site.lake.at(self.site.target)
+            old = target.metadata(name) if name in target else None
+        by_key = self.model.kind in (Kind.MERGE, Kind.SCD2)
+        written = rows_written(_since(new, old) if by_key else _own(new, old))
+        if not self.model.inputs:  # a seed
+            return Accounting(written + counts.bad, written, counts.bad)
+        read = rows_read(step, self.state.inputs if self.state else {}, self.points, self.tables)
+        return Accounting(read, written, counts.bad)
 
     @property
     def scoped(self) -> bool:
@@ -354,6 +375,17 @@ class _Work:
 
     def _metadata(self) -> Metadata:
         return self.site.lake.at(self.site.branch).metadata(self.model.name)
+
+
+def _since(metadata: Metadata, old: Metadata | None) -> list[Snapshot]:
+    """The snapshots that came to what stood there; if that was replaced, all of them."""
+    way = metadata.since(old.current_id if old else None)
+    return (metadata.since(None) if way is None else way) or []
+
+
+def _own(metadata: Metadata, old: Metadata | None) -> list[Snapshot]:
+    """Those among them in which the model's own rows came: a delete may have written others again."""
+    return [each for each in _since(metadata, old) if WRITTEN in each.summary]
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def described(outcome: Outcome) -> dict[str, Any]:
         case Unbuilt(because_of=name):
             return {"state": "unbuilt", "because_of": str(name)}
         case Failure(error=error):
-            findings = findings_of(error.built) if isinstance(error, AuditFailed) else {}
+            findings = _counted(error.built) if isinstance(error, AuditFailed) else {}
             return {"state": "failed", "error": said(error), **findings}
     stats = outcome.stats
     return {
@@ -110,7 +110,7 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "files_removed": stats.files_removed if stats else 0,
         "bytes_added": outcome.size,
         **_table(outcome),
-        **findings_of(outcome),
+        **_counted(outcome),
     }
 
 
@@ -132,6 +132,10 @@ def _table(outcome: Built) -> dict[str, Any]:
 
 def about(step: Step) -> dict[str, Any]:
     return {"action": step.action, "reasons": list(step.reasons), "rows": step.load.rows, "bytes": step.load.bytes}
+
+
+def _counted(built: Built) -> dict[str, Any]:
+    return {**built.accounting.to_json(), **findings_of(built)}
 
 
 def findings_of(built: Built) -> dict[str, Any]:
