@@ -100,6 +100,8 @@ MISTAKES = {
     "not_null: a\nquarantine: true\nallow: 1%": "`allow` says nothing to a rule that quarantines",
     "not_null: a\nquarantine: true\nseverity: warn": "`severity` says nothing to a rule that quarantines",
     "not_null: a\nquarantine: true\nmax_bad: few": "`max_bad` cannot be `few`",
+    "not_null: a\nquarantine: true\nmax_bad: {share: 1%}": "`max_bad` needs a `share` and a `floor`",
+    "not_null: a\nquarantine: true\nmax_bad: {share: 1%, floor: 2%}": "`floor` is a number of rows",
     "no_gaps: {}": "audit no_gaps needs `column`",
     "no_gaps: {column: a, stepp: 1}": "unknown key `stepp` in `no_gaps`\nDid you mean `step`?",
     "no_gaps: {column: a, step: '1 +'}": "audits/no_gaps.sql, filled in, is not SQL: ",

@@ -86,7 +86,15 @@ def test_counts_add_up() -> None:
     [
         ("", 100, 100, State.OK),
         ("\nmax_bad: 1%", 1, 100, State.OK),
-        ("\nmax_bad: 1%", 2, 199, State.FAILED),
+        ("\nmax_bad: 1%", 11, 1099, State.FAILED),
+        ("\nmax_bad: 1%", 11, 1100, State.OK),
+        ("\nmax_bad: 1%", 1, 2, State.OK),  # a share says little about a few rows
+        ("\nmax_bad: 1%", 10, 20, State.OK),
+        ("\nmax_bad: 1%", 10, 19, State.FAILED),  # more than half of them: something else is wrong
+        ("\nmax_bad: 1%", 1, 1, State.FAILED),
+        ("\nmax_bad: {share: 1%, floor: 3}", 3, 10, State.OK),
+        ("\nmax_bad: {share: 1%, floor: 3}", 4, 10, State.FAILED),
+        ("\nmax_bad: {share: 1%, floor: 0}", 2, 199, State.FAILED),
         ("\nmax_bad: 2", 2, 2, State.OK),
         ("\nmax_bad: 2", 3, 1_000_000, State.FAILED),
         ("\nmax_bad: 0", 0, 0, State.OK),
@@ -103,6 +111,7 @@ def test_more_bad_rows_than_allowed_fail(limit: str, bad: int, rows: int, state:
     rule = audit(f"not_null: id{limit}")
     found = judged(TABLE, rule, Counts(rows, bad, {rule.name: bad}), "1a2b", sample)
     assert (found.state, found.bad, found.checked, found.blocks) == (state, bad, rows, state is State.FAILED)
+    assert ("`max_bad`" in found.message) == found.blocks
     assert len(asked) == len(found.sample) == int(found.blocks)
     assert found.query == (
         "SELECT * FROM `silver`.`orders__quarantine` WHERE `_run` = '1a2b' AND array_contains(`_rules`, 'not_null(id)')"
@@ -111,5 +120,5 @@ def test_more_bad_rows_than_allowed_fail(limit: str, bad: int, rows: int, state:
 
 def test_the_options_are_read() -> None:
     found = audit("assert: a > 1\nmax_bad: 0.5%")
-    assert (found.quarantine, found.max_bad) == (True, Allowed(Decimal("0.5"), True))
+    assert (found.quarantine, found.max_bad) == (True, Allowed(Decimal("0.5"), True, 10))
     assert not parse(yaml("assert: a > 1\nquarantine: false", Path("x.sql")), {}).quarantine

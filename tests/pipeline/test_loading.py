@@ -200,7 +200,7 @@ def test_more_dirt_than_allowed_fails_the_run(it: Shop) -> None:
     put(it, "2024-02", "3,Bern,a", "4,Bern,b", "5,Bern,c")
     _, said = it.failed_run()
     assert "readable" in said
-    assert "2 rows allowed" in said
+    assert f"more than `max_bad` allows: 2 rows ({SOURCE}:6)" in said
     assert ids(it) == [1, 2]
 
 

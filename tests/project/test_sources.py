@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mere import config
+from mere.audits.audit import DEFAULT_MAX_BAD
 from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project.model import Kind, Model
@@ -47,7 +48,9 @@ def test_a_source_is_a_model_that_also_writes_its_quarantine_and_its_ledger(proj
         TableName("bronze", "trips__quarantine"),
         TableName("bronze", "trips__loads"),
     )
-    assert [(audit.name, audit.quarantine, str(audit.max_bad)) for audit in model.audits] == [(READABLE, True, "1%")]
+    assert [(audit.name, audit.quarantine, audit.max_bad) for audit in model.audits] == [
+        (READABLE, True, DEFAULT_MAX_BAD)
+    ]
 
 
 def test_a_file_directly_in_the_folder_belongs_to_bronze(project: MakeProject) -> None:

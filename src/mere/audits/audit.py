@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -45,12 +45,26 @@ from mere.names import TableName, parse_age
 if TYPE_CHECKING:
     from sqlglot import exp
 
-__all__ = ["Allowed", "Audit", "Custom", "Rule", "Severity", "load_customs", "parse", "read_allowed", "text_literal"]
+__all__ = [
+    "DEFAULT_MAX_BAD",
+    "Allowed",
+    "Audit",
+    "Custom",
+    "Rule",
+    "Severity",
+    "load_customs",
+    "parse",
+    "read_max_bad",
+    "text_literal",
+]
 
 # A rule about the table as a whole: it has no bad rows of which some could be allowed.
 _OF_THE_TABLE = (RowCount, Freshness, MaxChange)
 _ALLOWED = re.compile(r"(\d+)|(\d+(?:\.\d+)?)\s*%")
 _NONE = Allowed()
+# Bad rows that a share of `max_bad` permits whatever the share, unless `floor` says otherwise.
+_FLOOR = 10
+DEFAULT_MAX_BAD = Allowed(Decimal(1), percent=True, floor=_FLOOR)
 _READABLE = 40  # letters of its name in an audit's id
 _DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 
@@ -137,7 +151,7 @@ def _with_options(entry: Entry, rule: Rule, found: Mapping[str, Entry], severity
         read_allowed(found["allow"]) if "allow" in found else _NONE,
         found["name"].text() if "name" in found else None,
         quarantine,
-        read_allowed(found["max_bad"]) if "max_bad" in found else None,
+        read_max_bad(found["max_bad"]) if "max_bad" in found else None,
     )
 
 
@@ -256,6 +270,21 @@ def read_allowed(entry: Entry) -> Allowed:
     if not found:
         raise entry.error(f"`{entry.key}` cannot be `{text}`", "Write a number of rows, or a share such as `1%`.")
     return Allowed(Decimal(found[1] or found[2]), percent=found[1] is None)
+
+
+def read_max_bad(entry: Entry) -> Allowed:
+    """`100`, `1%`, or `{share: 1%, floor: 3}`. A share of nothing permits nothing."""
+    if not entry.is_map:
+        allowed = read_allowed(entry)
+        return replace(allowed, floor=_FLOOR) if allowed.percent and allowed.amount else allowed
+    found = entry.keys("share", "floor")
+    share = read_allowed(found["share"]) if "share" in found else _NONE
+    if "floor" not in found or not share.percent:
+        raise entry.error(f"`{entry.key}` needs a `share` and a `floor`", "Write for example `{share: 1%, floor: 3}`.")
+    floor = read_allowed(found["floor"])
+    if floor.percent:
+        raise found["floor"].error("`floor` is a number of rows", "Write for example `{share: 1%, floor: 3}`.")
+    return replace(share, floor=int(floor.amount))
 
 
 def _condition(entry: Entry) -> str:

@@ -120,4 +120,5 @@ def judged(table: TableName, audit: Audit, counts: Counts, run: str, rows: Rows)
     if good:
         return Finding(table, audit, State.OK, message, bad, counts.rows, query=query)
     sample = tuple(rows(f"{query} LIMIT {SAMPLE}"))
-    return Finding(table, audit, State.FAILED, f"{message}, {audit.max_bad} allowed", bad, counts.rows, sample, query)
+    message += f", more than `max_bad` allows: {audit.max_bad} ({audit.place})"
+    return Finding(table, audit, State.FAILED, message, bad, counts.rows, sample, query)

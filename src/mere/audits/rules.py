@@ -20,15 +20,21 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Allowed:
-    """So many rows, or so many in a hundred of those that were looked at."""
+    """So many rows, or so many in a hundred of those that were looked at. `floor`: so many rows are permitted whatever
+    their share, as long as they are not more than half: a share says little about a few rows."""
 
     amount: Decimal = Decimal(0)
     percent: bool = False
+    floor: int = 0
 
     def permits(self, rows: int, of: int) -> bool:
-        return rows * 100 <= self.amount * of if self.percent else rows <= self.amount
+        if self.percent:
+            return rows * 100 <= self.amount * of or (rows <= self.floor and rows * 2 <= of)
+        return rows <= self.amount
 
     def __str__(self) -> str:
+        if self.percent and self.floor:
+            return f"{self.amount}%, or up to {self.floor} rows that are at most half of them"
         return f"{self.amount}%" if self.percent else f"{self.amount} row{'' if self.amount == 1 else 's'}"
 
 

@@ -55,7 +55,7 @@ def source(
     on_new_column: str = "add",
     names: str = "by_rule",
     trace: Mapping[str, str | None] | bool = True,
-    max_bad: str | int = "1%",
+    max_bad: str | int | Mapping[str, str | int] = "1%",
     owner: str | None = None,
     tags: Sequence[str] = (),
     partition_by: str | Sequence[str] = (),

@@ -6,12 +6,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from mere import entries
-from mere.audits.audit import Allowed, Audit, Custom, read_allowed
+from mere.audits.audit import DEFAULT_MAX_BAD, Audit, Custom, read_max_bad
 from mere.audits.rules import Assert
 from mere.entries import Entry
 from mere.names import TableName
@@ -27,7 +26,6 @@ DEFAULT_SCHEMA = "bronze"
 # The rule that a row can be read at all, and fits the declared types.
 READABLE = "readable"
 _NO_DEFAULTS = Defaults()
-_MAX_BAD = Allowed(Decimal(1), percent=True)
 
 
 def read_source(path: Path, text: str, customs: Mapping[str, Custom], defaults: Defaults = _NO_DEFAULTS) -> Model:
@@ -77,7 +75,7 @@ def body_of(found: Mapping[str, Entry], feed: Feed, code: str, problems: Problem
 def model_of(
     name: TableName, file: str, body: Source, settings: Settings, found: Mapping[str, Entry], line: int = 1
 ) -> Model:
-    max_bad = read_allowed(found["max_bad"]) if "max_bad" in found else _MAX_BAD
+    max_bad = read_max_bad(found["max_bad"]) if "max_bad" in found else DEFAULT_MAX_BAD
     place = found["max_bad"].line if "max_bad" in found else line
     readable = Audit(Assert("true"), file, place, given_name=READABLE, quarantine=True, max_bad=max_bad)
     fields = {**settings.fields, "audits": (readable, *settings.fields.get("audits", ()))}
