@@ -253,3 +253,71 @@ def test_a_table_that_nobody_makes_is_told_where_there_is_a_lake(
         "models/gold/x.sql:3: no model makes raw.cities, nor is it in the lake.",
         "models/gold/x.sql:5: no model makes bronze.ordres, nor is it in the lake. Did you mean bronze.orders?",
     ]
+
+
+TIMES = {
+    "seeds/bronze/t.csv": "id,local,instant,day\n",
+    "seeds/bronze/t.yaml": "key: id\ntypes: {local: timestamp_ntz, instant: timestamp, day: date}",
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "column"),
+    [
+        ("SELECT id, date_trunc('HOUR', local) AS x FROM bronze.t", 14),
+        ("SELECT id, date_trunc('MONTH', day) AS x FROM bronze.t", 14),
+        ("SELECT id, CAST(local AS timestamp) AS x FROM bronze.t", None),
+        ("SELECT id, local::timestamp AS x FROM bronze.t", None),
+        ("SELECT id, to_timestamp(local) AS x FROM bronze.t", None),
+        ("SELECT id, coalesce(instant, local) AS x FROM bronze.t", None),
+        ("SELECT id, CASE WHEN id > 1 THEN local ELSE instant END AS x FROM bronze.t", None),
+        ("SELECT id, day + INTERVAL 3 HOURS AS x FROM bronze.t", None),
+        ("SELECT id, from_utc_timestamp(instant, 'America/New_York') AS x FROM bronze.t", None),
+        ("SELECT id, max(date_trunc('HOUR', local)) OVER (PARTITION BY id) AS x FROM bronze.t", None),
+        ("SELECT id, x FROM (SELECT id, date_trunc('DAY', t.local) AS x FROM bronze.t AS t)", None),
+        ("WITH a AS (SELECT * FROM bronze.t) SELECT id, date_trunc('DAY', local) AS x FROM a", None),
+        ("SELECT id, local AS x FROM bronze.t UNION ALL SELECT id, instant FROM bronze.t", None),
+    ],
+)  # fmt: skip
+def test_a_local_time_that_becomes_an_instant_is_found(project: MakeProject, sql: str, column: int | None) -> None:
+    folder = project({**TIMES, "models/gold/x.sql": GOOD + sql})
+    (finding,) = findings(folder)
+    assert (finding.rule, finding.line, finding.is_error) == (Rule.ZONE_UNASKED, 3, False)
+    assert finding.message.startswith("`x` is ")
+    assert column is None or finding.column is None or finding.column >= column - 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "local",
+        "instant",
+        "day",
+        "CAST(date_trunc('HOUR', local) AS timestamp_ntz)",
+        "CAST(date_trunc('MONTH', day) AS date)",
+        "CAST(local AS timestamp_ltz)",
+        "to_utc_timestamp(local, 'America/New_York')",
+        "local + INTERVAL 1 HOUR",
+        "day + INTERVAL 1 DAY",
+        "date_trunc('HOUR', instant)",
+        "max(local)",
+        "trunc(local, 'MM')",
+        "hour(date_trunc('HOUR', local))",
+        "CAST(from_utc_timestamp(instant, 'America/New_York') AS timestamp_ntz)",
+    ],
+)
+def test_a_zone_that_was_asked_for_is_no_finding(project: MakeProject, value: str) -> None:
+    folder = project({**TIMES, "models/gold/x.sql": f"{GOOD}SELECT id, {value} AS x FROM bronze.t"})
+    assert findings(folder) == []
+
+
+def test_an_instant_is_followed_through_models_contracts_and_the_lake(project: MakeProject, tmp_path: Path) -> None:
+    first = f"{GOOD}SELECT id, CAST(date_trunc('HOUR', local) AS timestamp_ntz) AS hour FROM bronze.t"
+    second = f"{GOOD}SELECT id, date_trunc('DAY', hour) AS day FROM silver.a"
+    folder = project({**TIMES, "models/silver/a.sql": first, "models/gold/x.sql": second})
+    assert [each.model for each in findings(folder)] == ["gold.x"]
+    history = (
+        "-- kind: scd2\n-- key: id\n-- updated_at: local\n-- audits: [{not_null: id}]\nSELECT id, local FROM bronze.t"
+    )
+    (finding,) = findings(project({**TIMES, "models/gold/x.sql": history}))
+    assert "valid_from is an instant" in finding.message

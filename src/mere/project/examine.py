@@ -15,13 +15,14 @@ from mere.audits.rules import AcceptedValues, Assert, CustomQuery, Freshness, No
 from mere.names import TableName, near
 from mere.project.cache import FINDINGS, Cache
 from mere.project.cases import Case
+from mere.project.clocks import Clocks, of_types
 from mere.project.digests import digest_of
 from mere.project.findings import Finding, about, position
 from mere.project.graph import maker_of
 from mere.project.load import Files
-from mere.project.model import Csv, Kind, Model, Python, Sql
+from mere.project.model import VALID_FROM, VALID_TO, Csv, Kind, Model, Python, Sql
 from mere.project.rules import Rule
-from mere.project.schemas import columns_in_lake
+from mere.project.schemas import clocks_in_lake, columns_in_lake
 from mere.project.seeds import columns_of
 from mere.sources.source import OnNewColumn, Source
 
@@ -40,6 +41,7 @@ class Examined:
     findings: tuple[Finding, ...]
     columns: tuple[str, ...] | None
     open: bool  # a load may add columns
+    clocks: Clocks = field(default_factory=dict)  # its days, local times and instants
     looked_at: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -52,6 +54,7 @@ class Examiner:
         self._tables = tables
         self._schemas: dict[TableName, tuple[str, ...]] = {}
         self._open: set[TableName] = set()  # of these tables, more columns may come with the next load
+        self._clocks: dict[TableName, Clocks] = {}
         self._cache: Cache[Examined] = Cache(files.folder, FINDINGS)
 
     def examine(self, model: Model) -> tuple[Finding, ...]:
@@ -60,7 +63,10 @@ class Examiner:
             self._look_up(table)
         if isinstance(model.body, Source):
             self._look_up(model.name)
-        known = [(table, self._schemas.get(table), table in self._open) for table in sorted({*read, model.name})]
+        known = [
+            (table, self._schemas.get(table), table in self._open, self._clocks.get(table))
+            for table in sorted({*read, model.name})
+        ]
         # The text too: a setting that only moved is on another line.
         key = digest_of(repr((self._files.digest(model.file), model, known)).encode())
         found = self._cache.find(str(model), key, self._files.digest)
@@ -73,6 +79,7 @@ class Examiner:
             self._schemas[model.name] = found.columns
         if found.open:
             self._open.add(model.name)
+        self._clocks[model.name] = {**self._clocks.get(model.name, {}), **found.clocks}
         return found.findings
 
     def save(self) -> None:
@@ -108,29 +115,36 @@ class Examiner:
             return
         if (columns := columns_in_lake(self._tables, table)) is not None:
             self._schemas[table] = columns
+            self._clocks[table] = clocks_in_lake(self._tables, table)
             if maker is not None and _may_grow(self._models[maker]):
                 self._open.add(table)
 
     def _examined(self, model: Model, key: str) -> Examined:
         findings: list[Finding] = []
         columns, is_open = self._schemas.get(model.name), model.name in self._open
+        clocks: Clocks = {}
         if isinstance(model.body, Sql):
             from sqlglot import parse_one
 
             from mere.lake.query.spark import SparkView
             from mere.project.changing import changing_sql
             from mere.project.columns import output_columns, star_over_table
+            from mere.project.instants import clocks_of_query, turned_into_instants
 
             tree = parse_one(model.body.text, dialect=SparkView)
             findings += self._unknown_in(model, model.body, tree)
             findings += changing_sql(model, model.body, tree)
             findings += _written_badly(model, model.body, tree)
             columns = output_columns(tree, self._schemas)
+            values = clocks_of_query(tree, self._clocks)
+            findings += turned_into_instants(model, model.body, values)
+            clocks = {name: value.clock for name, value in values.items()}
             is_open = star_over_table(tree) is not None and any(each.table in self._open for each in model.inputs)
         elif isinstance(model.body, Csv):
             columns = tuple(columns_of(self._files.content(PurePosixPath(model.body.path)), model.body.delimiter))
         elif isinstance(model.body, Python) and model.contract:
             columns = tuple(model.contract)
+        clocks = {**clocks, **_declared_clocks(model)}
         if columns is not None and not isinstance(model.body, Source):
             columns = (*columns, *(each for each in model.added_columns if each not in columns))
         if model.file.endswith(".py"):
@@ -140,7 +154,7 @@ class Examiner:
         findings += self._unknown_in_inputs(model, {(each.rule, each.message) for each in findings})
         findings += self._in_audits(model, columns, is_open)
         findings += _undeclared(model)
-        return Examined(key, tuple(findings), columns, is_open)
+        return Examined(key, tuple(findings), columns, is_open, clocks)
 
     def _unknown_in(self, model: Model, body: Sql, tree: exp.Expr) -> Iterator[Finding]:
         from mere.project.columns import unknown_columns
@@ -233,6 +247,16 @@ class Examiner:
         start = "-- " if isinstance(model.body, Sql) else ""
         lines = self._files.text(PurePosixPath(model.file)).splitlines()
         return next((at for at, text in enumerate(lines, 1) if text.startswith(f"{start}{key}:")), 1)
+
+
+def _declared_clocks(model: Model) -> Clocks:
+    declared: dict[str, str | None] = {name: promise.type for name, promise in model.contract.items()}
+    if isinstance(model.body, Csv):
+        declared |= model.body.types
+    elif isinstance(model.body, Source):
+        declared |= {name: each.type for name, each in model.body.columns.items()}
+    declared |= dict.fromkeys(set(model.added_columns) & {VALID_FROM, VALID_TO}, "timestamp")
+    return of_types(declared)
 
 
 def _may_grow(model: Model) -> bool:

@@ -11,6 +11,7 @@ class Rule(StrEnum):
     UNKNOWN_COLUMN = "unknown-column"
     UNKNOWN_MODULE = "unknown-module"
     CHANGING_VALUE = "changing-value"
+    ZONE_UNASKED = "zone-unasked"
     SELECT_STAR = "select-star"
     MISSING_KEY = "missing-key"
     MISSING_AUDIT = "missing-audit"

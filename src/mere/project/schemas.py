@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mere.errors import LakeError, ProjectError
 from mere.lake.show import LINEAGE, schema_of, view_sql
 from mere.names import TableName
+from mere.project.clocks import Clocks, of_schema
 from mere.project.digests import digest_of
 from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, Python, Sql
@@ -29,6 +30,13 @@ def columns_in_lake(tables: TableSet, table: TableName) -> tuple[str, ...] | Non
     except LakeError:
         return None
     return tuple(field["name"] for field in fields)
+
+
+def clocks_in_lake(tables: TableSet, table: TableName) -> Clocks:
+    try:
+        return of_schema(schema_of(tables.metadata(table)))
+    except LakeError:
+        return {}
 
 
 class KnownSchemas(Mapping[TableName, tuple[str, ...]]):

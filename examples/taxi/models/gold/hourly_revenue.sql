@@ -3,16 +3,18 @@
 -- time_column: hour
 -- grain: month
 -- key: hour
+-- columns:
+--   hour: by the clock of New York, without a zone, as in silver.trips
 -- audits:
 --   - unique: hour
 --   - not_null: revenue
 --   - assert: tips <= revenue
 SELECT
-  date_trunc('HOUR', picked_up_at) AS hour,
+  CAST(date_trunc('HOUR', picked_up_at) AS timestamp_ntz) AS hour,
   count(*) AS trips,
   sum(total) AS revenue,
   sum(tip) AS tips,
   CAST(avg(speed_mph) AS decimal(8, 1)) AS speed_mph
 FROM silver.trips
 WHERE picked_up_at >= :start AND picked_up_at < :end
-GROUP BY date_trunc('HOUR', picked_up_at)
+GROUP BY CAST(date_trunc('HOUR', picked_up_at) AS timestamp_ntz)
