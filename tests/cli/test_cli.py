@@ -21,7 +21,9 @@ from mere.cli import main, testing
 from mere.config import SparkSettings
 from mere.lake.lake import Lake
 from mere.lake.rows import stamp
+from mere.lake.runs import Run, RunStatus
 from mere.lake.sqlite import SqliteStore
+from tests.lake import iceberg
 from tests.lake.foreign import Foreign, ForeignOnPostgres
 from tests.services.postgres import PASSWORD, Postgres
 from tests.services.s3 import S3Server
@@ -217,6 +219,36 @@ def test_refs_are_listed_made_and_deleted(mere: Shell, engine: Foreign) -> None:
     mere("branch", "delete", "fix")
     assert [ref["name"] for ref in mere.json("branch", "list")] == ["main"]
     assert "Did you mean main?" in mere("log", "mian", exit_code=1).stderr
+
+
+def test_several_refs_are_deleted_by_name_and_pattern(mere: Shell) -> None:
+    for name in ("dev", "try-a", "try-b"):
+        mere("branch", "create", name)
+    assert "branch try-a would be deleted" in mere("branch", "delete", "try-*", "--dry-run").stdout
+    assert [ref["name"] for ref in mere.json("branch", "delete", "try-*", "dev")] == ["try-a", "try-b", "dev"]
+    assert "No branch matches 'try-*'" in mere("branch", "delete", "try-*", exit_code=1).stderr
+    mere("tag", "create", "v1")
+    assert "tag v1 deleted" in mere("tag", "delete", "v*").stdout
+
+
+def test_what_a_dead_run_keeps_is_said_and_can_be_cleaned(mere: Shell) -> None:
+    with Lake.open(mere.folder / "lake") as lake:
+        now = lake.now()
+        for id_, status in (("d1", RunStatus.FAILED), ("b1", RunStatus.RUNNING)):
+            lake.store.save_run(Run(id_, "main", f"run_{id_}", status, "ann", now, now))
+            lake.run_branch(id=id_)
+        iceberg.create(lake, "gold.orders", "run_d1")
+        (Path(lake.warehouse) / "left.parquet").write_bytes(b"1")
+        told = mere("gc", "--grace", "0s").stdout
+        assert "file kept: reached only by branches of runs that ended without publishing (run_d1)" in told
+        assert "1 file kept: written since the oldest live run began (run b1, " in told
+        remedy = told.splitlines()[-1].removeprefix("to delete these branches: ")
+        assert "run_d1 would be deleted: run d1 for main, failed" in mere(*shlex.split(remedy)[1:], "--dry-run").stdout
+        assert mere.json(*shlex.split(remedy)[1:]) == {"dry_run": False, "deleted": ["run_d1"], "going_on": ["run_b1"]}
+    assert "nothing to clean" in mere("runs", "clean", "--older-than", "1h").stdout
+    assert {each["id"]: each["status"] for each in mere.json("runs")} == {"d1": "failed", "b1": "running"}
+    swept = mere.json("gc", "--dry-run")
+    assert (swept["dead_runs"], [each["who"] for each in swept["live"]]) == ([], ["run b1"])
 
 
 def test_drop_is_for_one_branch(mere: Shell, engine: Foreign) -> None:

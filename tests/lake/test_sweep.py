@@ -206,16 +206,63 @@ def test_a_run_whose_heart_beats_is_not_dead(lake: Lake) -> None:
     assert {ref.name for ref in sweep(lake, now=later(days=8)).runs} == {beating}
 
 
+def live_run(lake: Lake, id_: str) -> str:
+    """The branch of a run whose heart beats."""
+    now = lake.now()
+    lake.store.save_run(Run(id_, "main", f"run_{id_}", RunStatus.RUNNING, "ann", now, now))
+    return lake.run_branch(id=id_).name
+
+
+def end(lake: Lake, id_: str, status: RunStatus = RunStatus.FAILED) -> None:
+    lake.store.save_run(replace(lake.run(id_), status=status, ended_at=lake.now()))
+
+
 def test_nothing_dies_that_was_written_since_the_oldest_live_run_began(lake: Lake) -> None:
     """A run that is going on may have written it, and not committed it yet."""
     before = leave_files(lake, 3)
-    run = lake.run_branch().name
+    live_run(lake, "b1")
     since = leave_files(lake, 4)
+    live_run(lake, "b2")
     swept = sweep(lake, now=later(days=3), grace=ZERO)
     assert {file.location for file in swept.doomed} == before
     assert swept.kept[Kept.RUN] == len(since)
-    lake.delete(run)
+    assert [live.who for live in swept.live] == ["run b1", "run b2"]
+    lake.delete("run_b1")
     assert {file.location for file in sweep(lake, now=later(days=3), grace=ZERO).doomed} == since
+
+
+@pytest.mark.parametrize("status", [RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.INTERRUPTED])
+def test_a_dead_run_holds_back_nothing_but_what_its_branch_reaches(lake: Lake, status: RunStatus) -> None:
+    run = live_run(lake, "b1")
+    before = files(lake)
+    append(lake, "a.t", 7, ref=run)
+    built = files(lake) - before
+    left = leave_files(lake, 3)
+    if status is RunStatus.INTERRUPTED:
+        silent = lake.now() - timedelta(minutes=5)
+        lake.store.save_run(replace(lake.run("b1"), beat_at=silent))
+    else:
+        end(lake, "b1", status)
+    first = sweep(lake, now=later(days=3), grace=ZERO)
+    assert {file.location for file in first.doomed} == left
+    assert (first.live, [ref.name for ref in first.dead]) == ((), [run])
+    assert first.kept[Kept.DEAD_RUN] == len(built)
+    assert {file.location for file in sweep(lake, now=later(days=3), grace=ZERO).deleted} == left
+    assert ids(lake, run) == [1, 2, 7]
+
+
+def test_a_file_is_kept_for_the_strongest_of_its_reasons(lake: Lake) -> None:
+    """What main reaches, too, is not said to be kept by a dead run, nor that by commits that nothing leads to."""
+    run = lake.run_branch(id="d1").name
+    shared = len(files(lake))
+    append(lake, "a.t", 7, ref=run)
+    lake.branch("gone", run)
+    of_run = len(files(lake)) - shared
+    append(lake, "a.t", 8, ref="gone")
+    lake.delete("gone")
+    unnamed = len(files(lake)) - shared - of_run
+    kept = sweep(lake, grace=timedelta(hours=1), dry_run=True).kept
+    assert kept == {Kept.REACHABLE: shared, Kept.DEAD_RUN: of_run, Kept.UNNAMED: unnamed}
 
 
 def test_a_lease_protects_what_was_written_since_it_was_taken(lake: Lake) -> None:

@@ -13,6 +13,7 @@ from mere.cli.output import (
     example,
     json_option,
     lake_address,
+    moment,
     open_lake,
     print_json,
     progress,
@@ -22,7 +23,9 @@ from mere.cli.output import (
 from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.storage import place
-from mere.lake.sweep import GRACE, KEEP_RUNS, Sweep
+from mere.lake.sweep import GRACE, KEEP_RUNS, Kept, Sweep
+
+_NAMES = 5
 
 
 @click.command(epilog=example("mere gc --dry-run", "mere gc --keep 90d"))
@@ -57,6 +60,8 @@ def _sweep_json(swept: Sweep) -> dict[str, object]:
         "doomed": [{"location": file.location, "bytes": file.size} for file in swept.doomed],
         "deleted": [{"location": file.location, "bytes": file.size} for file in swept.deleted],
         "kept": {str(reason): count for reason, count in swept.kept.items()},
+        "live": [{"who": live.who, "since": live.since.isoformat(timespec="milliseconds")} for live in swept.live],
+        "dead_runs": [ref.name for ref in swept.dead],
     }
 
 
@@ -74,7 +79,19 @@ def _print_sweep(swept: Sweep) -> None:
     for line in shown or ["nothing to sweep"]:
         say(line)
     for reason, count in swept.kept.items():
-        say(f"{counted(count, 'file')} kept: {reason}")
+        say(f"{counted(count, 'file')} kept: {reason}{_whose(reason, swept)}")
+    if Kept.DEAD_RUN in swept.kept:
+        say("to delete these branches: mere runs clean")
+
+
+def _whose(reason: Kept, swept: Sweep) -> str:
+    """Who is behind it, by name."""
+    if reason is Kept.RUN:
+        return f" ({swept.live[0].who}, {moment(swept.live[0].since)})"
+    if reason is Kept.DEAD_RUN:
+        names = [ref.name for ref in swept.dead]
+        return f" ({', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''})"
+    return ""
 
 
 @click.command(

@@ -89,13 +89,20 @@ def _created(lake: Lake, ref: Ref, as_json: bool) -> None:
         say(f"{ref.kind} {ref.name} at commit {data['commit'][:10]} of {moment(lake.store.commit_by_seq(ref.head).at)}")
 
 
-def _deleted(lake: Lake, name: str, as_json: bool, *kinds: RefKind) -> None:
-    ref = lake.delete(name, *kinds)
-    data = _ref_json(lake, ref)
+def _deleted(lake: Lake, patterns: tuple[str, ...], dry_run: bool, as_json: bool, *kinds: RefKind) -> None:
+    at = {ref.name: _ref_json(lake, ref) for ref in lake.refs(*kinds)}
+    done = lake.delete_matching(*patterns, kinds=kinds, dry_run=dry_run)
     if as_json:
-        print_json(data)
-    else:
-        say(f"{ref.kind} {name} deleted; it was at commit {data['commit'][:10]}, which stays until mere gc")
+        print_json([at[ref.name] for ref in done.refs])
+        return
+    will = "would be deleted; it is" if dry_run else "deleted; it was"
+    for ref in done.refs:
+        say(f"{ref.kind} {ref.name} {will} at commit {at[ref.name]['commit'][:10]}, which stays until mere gc")
+    for ref in done.spared:
+        say(f"{ref.name} was left: the run is still going on")
+
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be deleted; change nothing.")
 
 
 @click.group(
@@ -130,13 +137,17 @@ def branch_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None
     _created(lake, lake.branch(name, at), as_json)
 
 
-@branch.command("delete", epilog=example("mere branch delete dev"))
-@click.argument("name")
+@branch.command("delete", epilog=example("mere branch delete dev", "mere branch delete 'try-*' old --dry-run"))
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@_dry_run
 @json_option
 @click.pass_context
-def branch_delete(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Delete a branch. What it published stays where it was published."""
-    _deleted(open_lake(ctx), name, as_json, RefKind.BRANCH, RefKind.RUN)
+def branch_delete(ctx: click.Context, names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Delete branches, by name or by pattern (* ? []). What they published stays where it was published.
+
+    If one of them cannot be deleted, none is. A pattern passes over main, and over runs that are still going on.
+    """
+    _deleted(open_lake(ctx), names, dry_run, as_json, RefKind.BRANCH, RefKind.RUN)
 
 
 @branch.command("update", epilog=example("mere branch update dev", "mere branch update dev --no-run"))
@@ -230,10 +241,14 @@ def tag_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None:
     _created(lake, lake.tag(name, at), as_json)
 
 
-@tag.command("delete", epilog=example("mere tag delete v1"))
-@click.argument("name")
+@tag.command("delete", epilog=example("mere tag delete v1", "mere tag delete 'nightly-*' --dry-run"))
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@_dry_run
 @json_option
 @click.pass_context
-def tag_delete(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Delete a tag. The commit stays in the history of its branch."""
-    _deleted(open_lake(ctx), name, as_json, RefKind.TAG)
+def tag_delete(ctx: click.Context, names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Delete tags, by name or by pattern (* ? []). Their commits stay in the history of their branches.
+
+    If one of them cannot be deleted, none is.
+    """
+    _deleted(open_lake(ctx), names, dry_run, as_json, RefKind.TAG)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from mere.cli.output import (
+    Age,
     Column,
     example,
     json_option,
@@ -23,7 +25,9 @@ from mere.cli.output import size as bytes_shown
 from mere.cli.planning import choosing, open_project, request_of
 from mere.cli.watching import ROWS, Watch
 from mere.errors import UsageError
-from mere.lake.runs import Run
+from mere.lake.lake import Lake
+from mere.lake.refs import Ref
+from mere.lake.runs import Run, of_branch
 from mere.pipeline.request import IfRunning
 
 
@@ -103,7 +107,7 @@ def _past(ctx: click.Context, id_: str, variables: tuple[str, ...], options: Map
     return past
 
 
-@click.group(invoke_without_command=True, epilog=example("mere runs", "mere runs -n 50", "mere runs show 3fa9c1d2b4e5"))
+@click.group(invoke_without_command=True, epilog=example("mere runs", "mere runs -n 50", "mere runs clean"))
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
 @json_option
 @click.pass_context
@@ -157,6 +161,46 @@ def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
     print_table(columns, [_model_cells(name, each) for name, each in found.about.get("models", {}).items()])
     if error := found.about.get("error"):
         click.echo(f"\n{error}")
+
+
+@runs.command("clean", epilog=example("mere runs clean --dry-run", "mere runs clean --older-than 2d"))
+@click.option(
+    "--older-than",
+    type=Age(),
+    default=timedelta(0),
+    metavar="AGE",
+    help="Only branches that have not moved since. [all]",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted; change nothing.")
+@json_option
+@click.pass_context
+def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json: bool) -> None:
+    """Delete the branches of runs that ended without publishing. Such a run cannot be resumed any more.
+
+    Its record stays in mere runs; the files that only its branch reaches go with mere gc. Runs that are still going on
+    are left alone. An AGE is a number with s, m, h, d or w.
+    """
+    lake = open_lake(ctx)
+    done = lake.clean_runs(older_than, dry_run=dry_run)
+    if as_json:
+        spared = [ref.name for ref in done.spared]
+        print_json({"dry_run": dry_run, "deleted": [ref.name for ref in done.refs], "going_on": spared})
+        return
+    for ref in done.refs:
+        say(f"{ref.name} {'would be ' if dry_run else ''}deleted: {_ending(lake, ref)}")
+    for ref in done.spared:
+        say(f"{ref.name} was left: the run is still going on")
+    if not done.refs:
+        say("nothing to clean: no run that ended without publishing has a branch that old")
+
+
+def _ending(lake: Lake, ref: Ref) -> str:
+    """Of a run whose branch is deleted: how it ended, as far as there is a record."""
+    past = lake.store.run(of_branch(ref.name))
+    if past is None:
+        return f"its run left no record, and was for {ref.parent}"
+    past = past.seen(lake.now())
+    return f"run {past.id} for {past.target}, {past.status}, started {moment(past.started_at)}"
 
 
 def _model_cells(name: str, about: dict[str, Any]) -> tuple[object, ...]:

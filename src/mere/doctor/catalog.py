@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 
@@ -14,8 +14,10 @@ from mere.errors import LakeError, MereError
 from mere.lake.clock import skew
 from mere.lake.commits import Space, difference
 from mere.lake.health import PROBE
+from mere.lake.leavings import Policy, find_leavings
 from mere.lake.query.columns import quoted
-from mere.lake.sweep import GRACE, KEEP_RUNS, Policy, find_leavings
+from mere.lake.refs import Ref
+from mere.lake.sweep import GRACE, KEEP_RUNS
 from mere.lake.tableset import TableSet
 from mere.names import MAIN, TableName
 
@@ -135,11 +137,19 @@ def _lost(subject: Subject, tables: TableSet, chosen: list[TableName]) -> Iterat
 
 def runs(subject: Subject) -> Verdict:
     store = subject.lake.store
-    dead = find_leavings(store, Policy(store.now(), GRACE, KEEP_RUNS, None)).runs
-    if dead:
-        names = ", ".join(ref.name for ref in dead[:5])
-        return Verdict.warn(f"{len(dead)} runs died and left their branches: {names}", "Sweep them: mere gc")
-    return Verdict(f"none died; {len({lease.holder for lease in store.leases()})} are going on")
+    found = find_leavings(store, Policy(store.now(), GRACE, KEEP_RUNS, None))
+    if found.runs:
+        return Verdict.warn(
+            f"{len(found.runs)} runs died and left their branches: {_names(found.runs)}", "Sweep them: mere gc"
+        )
+    going_on = f"{len(found.live)} are going on"
+    if found.dead:
+        return Verdict(f"{going_on}; ended without publishing, and can be resumed: {_names(found.dead)}")
+    return Verdict(f"none died; {going_on}")
+
+
+def _names(refs: Sequence[Ref]) -> str:
+    return ", ".join(ref.name for ref in refs[:5]) + (", …" if len(refs) > 5 else "")
 
 
 def sql(subject: Subject) -> Verdict:

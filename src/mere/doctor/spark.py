@@ -15,6 +15,8 @@ from mere.engine.session import session
 from mere.lake.health import PROBE
 from mere.lake.lake import Lake
 from mere.lake.refs import Ref
+from mere.lake.runs import holder
+from mere.names import TableName
 
 ROWS = 1000
 
@@ -47,18 +49,25 @@ def job(subject: Subject) -> Verdict:
     lake = subject.lake
     name = f"probe_{secrets.token_hex(8)}"
     table, folder = f"{PROBE}.{name}", posixpath.join(lake.warehouse, PROBE, name)
-    branch = lake.run_branch(author="mere doctor")
+    id_ = secrets.token_hex(6)
+    with lake.lease([TableName(PROBE, name)], holder(id_)):  # as long as it holds, no sweep takes it for dead
+        branch = lake.run_branch(id=id_, author="mere doctor")
+        found = _written_and_read(subject, branch, table, folder)
+    if found != (ROWS, ROWS * (ROWS - 1) // 2):
+        return Verdict.failed(f"{ROWS} rows were written, and others read back: {found}", "Please report this.")
+    return Verdict(f"{ROWS} rows were written to a branch of their own and read back; the branch is gone")
+
+
+def _written_and_read(subject: Subject, branch: Ref, table: str, folder: str) -> tuple[int, ...]:
+    lake = subject.lake
     try:
         with session(lake, branch.name, settings=subject.settings) as opened:
             opened.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {PROBE}")
             place = folder.replace("\\", r"\\").replace("'", r"\'")
             opened.spark.sql(f"CREATE TABLE {table} USING iceberg LOCATION '{place}' AS SELECT id FROM range({ROWS})")
-            found = tuple(opened.spark.sql(f"SELECT count(*), sum(id) FROM {table}").collect()[0])
+            return tuple(opened.spark.sql(f"SELECT count(*), sum(id) FROM {table}").collect()[0])
     finally:
         _take_back(lake, branch, folder)
-    if found != (ROWS, ROWS * (ROWS - 1) // 2):
-        return Verdict.failed(f"{ROWS} rows were written, and others read back: {found}", "Please report this.")
-    return Verdict(f"{ROWS} rows were written to a branch of their own and read back; the branch is gone")
 
 
 def _take_back(lake: Lake, branch: Ref, folder: str) -> None:

@@ -27,7 +27,7 @@ class Reach:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._files: set[str] = set()
+        self._files: dict[str, int] = {}  # with how many were reached before it
         self._folders: dict[str, str] = {}
 
     def __contains__(self, location: str) -> bool:
@@ -38,6 +38,10 @@ class Reach:
 
     def __len__(self) -> int:
         return len(self._files)
+
+    def position(self, location: str) -> int | None:
+        """How many files were reached before this one; None if it is not reached."""
+        return self._files.get(self.normal(location))
 
     def normal(self, location: str) -> str:
         """One spelling for each file, whether it is named by path or URI, straight or through a link to its folder."""
@@ -92,7 +96,7 @@ class Reach:
     def _first_visit(self, location: str) -> bool:
         normal = self.normal(location)
         new = normal not in self._files
-        self._files.add(normal)
+        self._files.setdefault(normal, len(self._files))
         return new
 
 

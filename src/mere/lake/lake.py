@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from mere.config import S3Settings, default_author
 from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
-from mere.lake import catalogs, history, leases
+from mere.lake import catalogs, cleaning, history, leases
 from mere.lake.commits import Commit
 from mere.lake.guards import Guard
 from mere.lake.metadata import MetadataReader
@@ -115,14 +115,17 @@ class Lake:
 
     def delete(self, name: str, *kinds: RefKind) -> Ref:
         """Delete a branch or tag. Its commits stay in reach by their ids until mere gc."""
-        if name == MAIN:
-            raise ReadOnlyRef("main cannot be deleted.")
-        ref = self._ref(name)
-        if kinds and ref.kind not in kinds:
-            verb = "tag" if ref.kind is RefKind.TAG else "branch"
-            raise RefNotFound(f"{name} is a {ref.kind}, not a {kinds[0]}.", remedy=f"mere {verb} delete {name}")
+        ref = cleaning.named(self.store.refs(), name, kinds)
         self.store.delete_ref(name)
         return ref
+
+    def delete_matching(self, *patterns: str, kinds: Collection[RefKind], dry_run: bool = False) -> cleaning.Deleted:
+        """Delete branches or tags by names and patterns such as `run_*`: all, or none if one cannot be deleted."""
+        return cleaning.delete(self.store, patterns, kinds, dry_run=dry_run)
+
+    def clean_runs(self, older_than: timedelta = timedelta(0), *, dry_run: bool = False) -> cleaning.Deleted:
+        """Delete the branches of runs that ended without publishing. The records of the runs stay."""
+        return cleaning.clean(self.store, older_than, dry_run=dry_run)
 
     def _ref(self, name: str) -> Ref:
         ref = self.store.ref(name)

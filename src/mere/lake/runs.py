@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import LakeError
+from mere.names import RUN_PREFIX
 
 if TYPE_CHECKING:
     from mere.lake.port import Lease, Store
@@ -71,6 +72,11 @@ def holds(holder: str, id_: str) -> bool:
 def shown(holder: str) -> str:
     """For people, who know a run by its id alone."""
     return holder.rpartition(" ")[0] if holder.startswith("run ") and holder.count(" ") == 2 else holder
+
+
+def of_branch(name: str) -> str:
+    """The id of the run that a branch belongs to."""
+    return name.removeprefix(RUN_PREFIX)
 
 
 def is_alive(store: Store, id_: str, leases: Iterable[Lease]) -> bool:

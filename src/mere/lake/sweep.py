@@ -9,7 +9,7 @@ could fail by what is on the disk is read before anything is changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing, RefNotFound
 from mere.lake import faults
-from mere.lake.commits import Commit, CommitKind
+from mere.lake.commits import Commit
 from mere.lake.files import Reach
+from mere.lake.leavings import Leavings, Live, Policy, find_leavings
 from mere.lake.places import claim, require_own
 from mere.lake.port import Moved, Store
-from mere.lake.refs import Ref, RefKind
-from mere.lake.runs import is_alive
+from mere.lake.refs import Ref
 from mere.lake.storage import Storage, StoredFile
-from mere.names import RUN_PREFIX
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
@@ -37,7 +36,11 @@ _BATCH = 1000  # files deleted between two looks at the pointers
 
 
 class Kept(StrEnum):
+    """Why a file stays; the first three are about what reaches it."""
+
     REACHABLE = "reachable"
+    DEAD_RUN = "reached only by branches of runs that ended without publishing"
+    UNNAMED = "reached only by commits without a ref, which can still be brought back by their ids"
     YOUNG = "younger than the grace time"
     RUN = "written since the oldest live run began"
     WAITING = "doomed, but not for the whole grace time yet"
@@ -55,6 +58,8 @@ class Sweep:
     doomed: tuple[StoredFile, ...]  # found unreachable for the first time
     deleted: tuple[StoredFile, ...]
     kept: Mapping[Kept, int]  # how many other files were kept, and why
+    live: tuple[Live, ...]  # the runs that are going on: what was written since the first began is kept
+    dead: tuple[Ref, ...]  # branches of dead runs that are kept
 
     @property
     def bytes_doomed(self) -> int:
@@ -63,38 +68,6 @@ class Sweep:
     @property
     def bytes_deleted(self) -> int:
         return sum(file.size for file in self.deleted)
-
-
-@dataclass(frozen=True)
-class Policy:
-    now: datetime
-    grace: timedelta
-    keep_runs: timedelta
-    keep: timedelta | None  # how much history of live refs is kept; None: all
-
-    def older(self, instant: datetime, age: timedelta) -> bool:
-        return instant < self.now - age
-
-    def since(self, doomed: datetime | None) -> datetime:
-        """When something was doomed: now, if it was not yet, or by a clock that was ahead."""
-        return self.now if doomed is None else min(doomed, self.now)
-
-    def has_waited(self, doomed: datetime | None) -> bool:
-        return doomed is not None and self.now - self.since(doomed) >= self.grace
-
-
-@dataclass(frozen=True)
-class Leavings:
-    """What nobody needs any longer, as far as the database knows."""
-
-    runs: tuple[Ref, ...]
-    aliases: tuple[Ref, ...]
-    commits: tuple[Commit, ...]  # not expired yet
-    live_since: datetime | None  # when the oldest run began that may still be writing
-
-    @property
-    def refs(self) -> tuple[Ref, ...]:
-        return self.runs + self.aliases
 
 
 def sweep(
@@ -116,11 +89,11 @@ def sweep(
     policy = Policy(now or store.now() + _MOMENT, grace, keep_runs, keep)
     leavings = find_leavings(store, policy)
     commits = _Commits.of(leavings.commits, store.doomed(), policy)
-    gone = [ref.name for ref in leavings.refs]
     look = _Look(lake.storage)
-    look.at(store.pointers(without=gone, expired=[commit.seq for commit in leavings.commits]))
+    for why, pointers in _layers(store, leavings):
+        look.at(pointers, why)
     faults.point("sweep.reached")
-    files = _sort(lake, look.reach, policy, leavings.live_since)
+    files = _sort(lake, look, policy, leavings.live_since)
     if not dry_run:
         claim(lake.storage, lake.location, store.lake_id)  # a lake of an older mere has not done so
         files = _carry_out(lake, leavings, commits, look, files)
@@ -137,58 +110,24 @@ def sweep(
         tuple(files.doomed),
         tuple(files.deleted),
         kept,
+        leavings.live,
+        leavings.dead,
     )
 
 
 # what the database knows
 
 
-def find_leavings(store: Store, policy: Policy) -> Leavings:
-    refs, commits, leases = store.refs(), store.all_commits(), store.leases()
-    by_seq = {commit.seq: commit for commit in commits}
-    still = [ref for ref in refs if ref.kind is RefKind.RUN and _is_still(ref, by_seq[ref.head], policy)]
-    runs = tuple(ref for ref in still if not is_alive(store, ref.name.removeprefix(RUN_PREFIX), leases))
-    aliases = tuple(ref for ref in refs if ref.kind is RefKind.ALIAS and policy.older(ref.created_at, policy.grace))
-    left = [ref for ref in refs if ref not in runs and ref not in aliases]
-    kept = _kept_commits(left, by_seq, policy)
-    expired = tuple(commit for commit in commits if commit.seq not in kept and not commit.expired)
-    begun = [ref.created_at for ref in left if ref.kind is RefKind.RUN] + [lease.acquired_at for lease in leases]
-    return Leavings(runs, aliases, expired, min(begun, default=None))
-
-
-def _is_still(run: Ref, head: Commit, policy: Policy) -> bool:
-    """Nothing has been committed to it for as long as dead runs are kept."""
-    return policy.older(max(run.created_at, head.at), policy.keep_runs)
-
-
-def _kept_commits(refs: Sequence[Ref], by_seq: Mapping[int, Commit], policy: Policy) -> set[int]:
-    in_reach = _history((ref.head for ref in refs), by_seq)
-    kept = set(in_reach)
-    if policy.keep is not None:
-        main = _history((ref.head for ref in refs if ref.name == "main"), by_seq)
-        kept = {seq for seq in in_reach if not policy.older(by_seq[seq].at, policy.keep)}
-        # The commit before the first of these was the lake's state until then: `main@…` may ask for it.
-        kept |= {parent for seq in kept if (parent := by_seq[seq].parent) is not None}
-        kept |= {ref.head for ref in refs}
-        # Publishing a branch compares all that it did with where it began, however long ago that was.
-        kept |= _history((ref.head for ref in refs if ref.kind.writable), by_seq, main)
-    return kept | {seq for seq, commit in by_seq.items() if _stays_by_itself(commit, seq in in_reach, policy)}
-
-
-def _stays_by_itself(commit: Commit, in_reach: bool, policy: Policy) -> bool:
-    """The empty lake needs no file; a commit that no ref leads to can be brought back by its id for a while."""
-    return commit.kind is CommitKind.ROOT or not (in_reach or policy.older(commit.at, policy.grace))
-
-
-def _history(heads: Iterable[int], by_seq: Mapping[int, Commit], known: Collection[int] = ()) -> set[int]:
-    """The commits that lead to the heads, without those that are known."""
-    found: set[int] = set()
-    for head in heads:
-        seq: int | None = head
-        while seq is not None and seq not in found and seq not in known:
-            found.add(seq)
-            seq = by_seq[seq].parent
-    return found
+def _layers(store: Store, leavings: Leavings) -> Iterator[tuple[Kept, set[str]]]:
+    """The pointers that are needed, in the order in which their reasons count. The last layer has all of them."""
+    gone, dead = ([ref.name for ref in refs] for refs in (leavings.refs, leavings.dead))
+    some = (leavings.commits, leavings.unnamed, leavings.of_dead)
+    expired, unnamed, of_dead = ([commit.seq for commit in commits] for commits in some)
+    yield Kept.REACHABLE, store.pointers(without=gone + dead, expired=expired + unnamed + of_dead)
+    if dead:
+        yield Kept.DEAD_RUN, store.pointers(without=gone, expired=expired + unnamed)
+    if unnamed:
+        yield Kept.UNNAMED, store.pointers(without=gone, expired=expired)
 
 
 @dataclass(frozen=True)
@@ -225,14 +164,15 @@ class _Look:
     """A growing view of what is reachable: pointers may appear while a sweep is going on, and are followed too."""
 
     def __init__(self, storage: Storage) -> None:
-        self.reach = Reach(storage)
+        self._reach = Reach(storage)
         self._seen: set[str] = set()
+        self._layers: list[tuple[int, Kept]] = []  # how many files are reached for this reason, or one before it
 
-    def at(self, pointers: Collection[str]) -> None:
+    def at(self, pointers: Collection[str], why: Kept = Kept.REACHABLE) -> None:
         new = set(pointers) - self._seen
         try:
             for pointer in sorted(new):
-                self.reach.add(pointer)
+                self._reach.add(pointer)
         except (LakeUnreadable, MetadataMissing) as error:
             raise type(error)(
                 f"{error.message} Without it nobody can tell which files are needed: the sweep stopped, and nothing"
@@ -240,6 +180,17 @@ class _Look:
                 remedy="Put the file back from a backup, or repair what keeps it from being read.",
             ) from error
         self._seen |= new
+        self._layers.append((len(self._reach), why))
+
+    def why(self, location: str) -> Kept | None:
+        """What a file is needed for; None: nothing reaches it."""
+        folder, name = os.path.split(location)
+        if name.startswith(".") and name.endswith(".crc"):
+            name = name[1 : -len(".crc")]  # Hadoop's checksum of the file beside it lives as long as that file
+        position = self._reach.position(f"{folder}/{name}")
+        if position is None:
+            return None
+        return next(why for count, why in self._layers if position < count)
 
 
 @dataclass
@@ -250,12 +201,12 @@ class _Files:
     kept: dict[Kept, int]
 
 
-def _sort(lake: Lake, reach: Reach, policy: Policy, live_since: datetime | None) -> _Files:
+def _sort(lake: Lake, look: _Look, policy: Policy, live_since: datetime | None) -> _Files:
     """Each file of the warehouse into one heap."""
     before = lake.store.doomed()
     files = _Files({}, [], [], dict.fromkeys(Kept, 0))
     for file in lake.storage.files(lake.warehouse):
-        reason = _keep_reason(file, reach, policy, live_since)
+        reason = _keep_reason(file, look, policy, live_since)
         if reason is None:
             doomed = before.get(file.location)
             files.since[file.location] = policy.since(doomed)
@@ -270,21 +221,14 @@ def _sort(lake: Lake, reach: Reach, policy: Policy, live_since: datetime | None)
     return files
 
 
-def _keep_reason(file: StoredFile, reach: Reach, policy: Policy, live_since: datetime | None) -> Kept | None:
-    if _is_needed(file, reach):
-        return Kept.REACHABLE
+def _keep_reason(file: StoredFile, look: _Look, policy: Policy, live_since: datetime | None) -> Kept | None:
+    if why := look.why(file.location):
+        return why
     if file.modified_at >= policy.now - policy.grace:
         return Kept.YOUNG
     if live_since is not None and file.modified_at >= live_since:
         return Kept.RUN
     return None
-
-
-def _is_needed(file: StoredFile, reach: Reach) -> bool:
-    folder, name = os.path.split(file.location)
-    if name.startswith(".") and name.endswith(".crc"):
-        name = name[1 : -len(".crc")]  # Hadoop's checksum of the file beside it lives as long as that file
-    return f"{folder}/{name}" in reach
 
 
 # what is done
@@ -302,7 +246,7 @@ def _carry_out(lake: Lake, leavings: Leavings, commits: _Commits, look: _Look, f
     deleted = list(_delete(lake, commits, look, files.deleted))
     faults.point("sweep.deleted")
     gone = {file.location for file in deleted}
-    left = {name: since for name, since in files.since.items() if name not in gone and name not in look.reach}
+    left = {name: since for name, since in files.since.items() if name not in gone and look.why(name) is None}
     store.set_doomed({**commits.since, **left})
     spared = len(files.deleted) - len(deleted)
     kept = {**files.kept, Kept.REACHABLE: files.kept[Kept.REACHABLE] + spared}
@@ -322,9 +266,7 @@ def _delete(lake: Lake, commits: _Commits, look: _Look, files: Sequence[StoredFi
         look.at(pointers)
         doomed.at(lake.store.pointers() - pointers)
         batch = [
-            file
-            for file in files[start : start + _BATCH]
-            if not (_is_needed(file, look.reach) or _is_needed(file, doomed.reach))
+            file for file in files[start : start + _BATCH] if not (look.why(file.location) or doomed.why(file.location))
         ]
         try:
             lake.storage.delete(*(file.location for file in batch))
