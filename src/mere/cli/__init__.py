@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mere.cli.repeated import refuse_repeated
 from mere.errors import MereError
 
 # A command's module is imported when the command is used: a start must not pay for the others.
@@ -56,6 +57,11 @@ class _Mere(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(f"mere.cli.{_MODULES[cmd_name]}"), cmd_name)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            refuse_repeated(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

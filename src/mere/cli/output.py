@@ -88,11 +88,17 @@ def open_lake(ctx: click.Context) -> Lake:
 
 
 def parse_variables(given: Sequence[str]) -> dict[str, str]:
-    """`--var NAME=VALUE`, as often as it stands there."""
+    """`--var NAME=VALUE`, as often as it stands there, each of another name."""
+    found: dict[str, str] = {}
     for each in given:
-        if "=" not in each:
+        name, written, value = each.partition("=")
+        if not written:
             raise UsageError(f"--var {each} has no value.", remedy=f"Write --var {each}=VALUE.")
-    return {name: value for name, _, value in (each.partition("=") for each in given)}
+        if found.setdefault(name, value) != value:
+            raise UsageError(
+                f"--var {name} is given twice: {found[name]} and {value}.", remedy="Leave one of them out."
+            )
+    return found
 
 
 def print_json(data: object) -> None:
