@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from pathlib import Path
 from textwrap import dedent
 from xml.etree import ElementTree
 
 import pytest
 
-from mere.cli.drawing import page
+from mere.cli.drawing import of_columns, page
+from mere.cli.project_lineage import Tables, write_mermaid, write_page
 from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.project.column_lineage import ColumnName
+from mere.project.graph import Graph
+from mere.project.model import Input, Kind, Model, Sql
 from tests.cli.test_cli import Shell
 from tests.lake import iceberg
 
@@ -161,7 +166,99 @@ def test_a_page_that_needs_nothing_else(mere: Shell) -> None:
 
 
 def test_what_is_filled_into_the_page_is_not_filled_again() -> None:
-    assert '">{{edges}}</text>' in page("t", [ColumnName(TableName("s", "t"), "{{edges}}")], [])
+    assert '">{{edges}}</text>' in page(of_columns("t", [ColumnName(TableName("s", "t"), "{{edges}}")], []))
+
+
+def test_without_a_name_all_tables_are_shown_schema_by_schema(mere: Shell) -> None:
+    assert mere("lineage").stdout == tree("""
+        raw
+        └── orders  seed
+        silver
+        └── orders  ← raw.orders
+        gold
+        ├── revenue  ← silver.orders
+        └── scores   ← gold.revenue
+
+        4 tables in 3 schemas, 3 edges
+        """)
+    assert mere("lineage", "--mermaid").stdout == tree("""
+        flowchart LR
+          subgraph t0["raw"]
+            n0["orders"]
+          end
+          subgraph t1["silver"]
+            n1["orders"]
+          end
+          subgraph t2["gold"]
+            n2["revenue"]
+            n3["scores"]
+          end
+          n0 --> n1
+          n1 --> n2
+          n2 --> n3
+        """)
+    found = json.loads(mere("lineage", "--json").stdout)
+    assert [each["id"] for each in found["nodes"]] == ["raw.orders", "silver.orders", "gold.revenue", "gold.scores"]
+    assert [(each["source"], each["target"], each["line"]) for each in found["edges"]] == [
+        ("raw.orders", "silver.orders", 2),
+        ("silver.orders", "gold.revenue", 2),
+        ("gold.revenue", "gold.scores", 4),
+    ]
+
+
+def test_a_part_of_the_project_is_chosen_as_for_other_commands(mere: Shell) -> None:
+    (mere.folder / "models/gold/towns.sql").write_text(
+        "-- owner: ann\n-- tags: [finance, monthly]\nSELECT DISTINCT town FROM silver.orders\n"
+    )
+    part = tree("""
+        silver
+        └── orders  incremental
+        gold
+        └── towns  ← silver.orders
+
+        2 tables in 2 schemas, 1 edge
+        """).replace("incremental", "full")
+    for name in ("tag:finance", "owner:ann", "gold.tow*"):
+        assert mere("lineage", name).stdout == part
+    assert "4 edges" in mere("lineage", "raw.orders+").stdout
+    assert "No model matches tag:finanz. Did you mean tag:finance?" in mere("lineage", "tag:finanz", exit_code=2).stderr
+    assert "--up goes with one table or column." in mere("lineage", "--up", exit_code=2).stderr
+
+
+def test_a_quarantine_is_drawn_behind_the_model_to_which_it_belongs(mere: Shell) -> None:
+    (mere.folder / "models/silver/orders.sql").write_text(
+        "-- audits: [{not_null: id, quarantine: true}]\nSELECT id, amount, city AS town FROM raw.orders\n"
+    )
+    (mere.folder / "models/gold/bad.sql").write_text("SELECT count(*) AS rows FROM silver.orders__quarantine\n")
+    shown = mere("lineage").stdout
+    assert "orders__quarantine  ← silver.orders\n" in shown
+    assert "bad      ← silver.orders__quarantine\n" in shown
+
+
+def test_the_page_of_a_project_has_a_box_for_each_step_of_a_schema(mere: Shell) -> None:
+    text = mere("lineage", "--html").stdout
+    svg = ElementTree.fromstring(re.search(r'<svg id="drawing".*?</svg>', text, re.DOTALL)[0])  # type: ignore[index]
+    texts = [each.text for each in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["raw", "orders", "silver", "orders", "gold", "revenue", "gold", "scores"]
+    assert len([each for each in svg.iter() if str(each.get("id")).startswith("e")]) == 3
+    assert "raw.orders → silver.orders\nmodels/silver/orders.sql:2" in "".join(svg.itertext())
+
+
+def test_a_thousand_models_are_drawn_quickly_and_as_schemas_where_mermaid_would_draw_nothing(mere: Shell) -> None:
+    names = [f"layer{schema}.t{at}" for schema in range(10) for at in range(100)]
+    models = {}
+    for at, name in enumerate(names):
+        read = [names[at - back] for back in (1, 60, 120) if at >= back]
+        inputs = tuple(Input(TableName.parse(each), 1) for each in read)
+        models[TableName.parse(name)] = Model(TableName.parse(name), Kind.FULL, "models.sql", Sql("", 1), inputs)
+    tables = Tables(Graph(models), set(models))
+    began = time.perf_counter()
+    text, drawn = write_mermaid(tables, "shop"), write_page(tables, "shop")
+    assert time.perf_counter() - began < 5
+    assert text.count("\n") < 40
+    assert 's0["layer0#58; 100 tables"]\n' in text
+    assert "  s0 -- 141 --> s1\n" in text
+    assert drawn.count("<path id=") == len(tables.edges) == 2819
 
 
 def test_wrong_names_are_refused_with_the_nearest(mere: Shell) -> None:

@@ -11,7 +11,9 @@ import click
 
 from mere import config
 from mere.cli.check import tables_if_any
+from mere.cli.drawing import WRITERS, of_columns
 from mere.cli.output import example, json_option, parse_variables, print_json, say
+from mere.cli.project_lineage import Tables, print_tables, print_tree, write_mermaid, write_page
 from mere.errors import ConfigError, UsageError
 from mere.names import TableName, near
 from mere.project.column_lineage import ANY, ColumnName, Edge, EdgeKind, Lineage, named, reached
@@ -26,9 +28,11 @@ Step = Callable[[ColumnName], list[Edge]]
         "mere lineage gold.daily_revenue.revenue",
         "mere lineage raw.orders.amount --down",
         "mere lineage gold.daily_revenue --html > lineage.html",
+        "mere lineage --html > project.html",
+        "mere lineage tag:finance --mermaid",
     )
 )
-@click.argument("name", metavar="TABLE[.COLUMN]")
+@click.argument("name", required=False, metavar="[TABLE[.COLUMN]|SELECT]")
 @click.option("--up", "way", flag_value="up", help="Only what it is made of.")
 @click.option("--down", "way", flag_value="down", help="Only what is made of it.")
 @json_option
@@ -39,20 +43,31 @@ Step = Callable[[ColumnName], list[Edge]]
 @click.pass_context
 def lineage(
     ctx: click.Context,
-    name: str,
+    name: str | None,
     way: str | None,
     as_json: bool,
     drawing: str | None,
     at: str | None,
     variables: Sequence[str],
 ) -> None:
-    """What a column, or all columns of a table, are made of, and what is made of them, without a JVM."""
+    """What a column, or all columns of a table, are made of, and what is made of them, without a JVM.
+
+    Without a name: which tables of the project are made of which. SELECT is a part of them: a glob ('gold.*'),
+    tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
+    """
     file = config.find_project(Path.cwd())
     if file is None:
         raise ConfigError("There is no mere.yaml here or in a folder above.", remedy="Make a project: mere init DIR.")
     if as_json and drawing:
         raise UsageError(f"--json and --{drawing} are two outputs.", remedy="Leave one of them out.")
-    graph, tables = load(file.parent, parse_variables(variables)), tables_if_any(ctx, at)
+    graph = load(file.parent, parse_variables(variables))
+    if name is None or _is_pattern(name):
+        if way:
+            said = f"--{way} goes with one table or column."
+            raise UsageError(said, remedy="Write +NAME for all upstream, NAME+ for all downstream.")
+        _draw_tables(Tables(graph, graph.select([name] if name else [])), name or file.parent.name, as_json, drawing)
+        return
+    tables = tables_if_any(ctx, at)
     known = KnownSchemas(graph, file.parent, tables)
     found = Lineage(with_views(graph, tables) if tables is not None else graph, known, KnownPlans(graph, tables))
     starts = _starts(found, name, [*found.graph.models, *found.graph.externals, *known])
@@ -64,9 +79,21 @@ def lineage(
     if as_json:
         print_json(_json(found, starts, edges))
     else:
-        from mere.cli import drawing as drawings
+        click.echo(WRITERS[drawing or ""](of_columns(name, starts, edges)), nl=False)
 
-        click.echo(drawings.WRITERS[drawing or ""](name, starts, edges), nl=False)
+
+def _is_pattern(name: str) -> bool:
+    """Whether it chooses models, as for other commands; a plain name is that of a table, whose columns are shown."""
+    return name.startswith(("+", "tag:", "owner:")) or name.endswith("+") or any(each in name for each in "*?[")
+
+
+def _draw_tables(tables: Tables, title: str, as_json: bool, drawing: str | None) -> None:
+    if as_json:
+        print_tables(tables)
+    elif drawing is None:
+        print_tree(tables)
+    else:
+        click.echo({"mermaid": write_mermaid, "html": write_page}[drawing](tables, title), nl=False)
 
 
 def _starts(found: Lineage, name: str, tables: Sequence[TableName]) -> list[ColumnName]:
