@@ -81,3 +81,40 @@ def test_a_suggestion_is_made_once_and_whatever_the_case() -> None:
     assert near("main", ["main"]) == "", "what was asked for is no suggestion"
     tables = [TableName("gold", "orders"), TableName("gold", "orders"), TableName("silver", "orders")]
     assert near("order", tables, by=lambda table: table.name) == " Did you mean gold.orders or silver.orders?"
+
+
+@pytest.mark.parametrize(
+    ("table", "spelled"),
+    [
+        (TableName("gold", "orders"), "gold.orders"),
+        (TableName("a.b", "c d"), "a.b.c d"),
+        (TableName("Größe", 'we"ird'), 'Größe.we"ird'),
+        (TableName("", "orders_snap__dbt_tmp"), '"".orders_snap__dbt_tmp'),
+        (TableName("", "a.b"), '""."a.b"'),
+        (TableName("gold", ""), 'gold.""'),
+        (TableName("gold", "a.b"), 'gold."a.b"'),
+        (TableName("a..b", "c"), '"a..b".c'),
+        (TableName("gold ", " x"), '"gold "." x"'),
+        (TableName("gold", '"x"'), r'gold."\"x\""'),
+        (TableName("gold", "two\nlines"), r'gold."two\nlines"'),
+        (TableName("gold", "\u202elogo"), r'gold."\u202elogo"'),
+    ],
+)
+def test_any_name_that_an_engine_may_have_made_can_be_typed(table: TableName, spelled: str) -> None:
+    assert str(table) == spelled
+    assert TableName.parse(spelled) == table
+
+
+@given(st.text(), st.text())
+def test_every_name_of_a_table_is_what_it_is_spelled(namespace: str, name: str) -> None:
+    table = TableName(namespace, name)
+    assert TableName.parse(str(table)) == table
+    assert str(table).isprintable()
+
+
+@pytest.mark.parametrize(
+    "text", ["orders", ".orders", "gold.", "a..b", '"".a.b', '"gold', 'gold."x', r'"\ud800".x', ""]
+)
+def test_half_a_name_is_refused(text: str) -> None:
+    with pytest.raises(InvalidName, match="is not a table name"):
+        TableName.parse(text)

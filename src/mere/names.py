@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ _REF_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _HEX = re.compile(r"[0-9a-f]+")
 _COMMIT_PREFIX = re.compile(r"[0-9a-f]{4,16}")
 _RESERVED = frozenset({"system", "spark_catalog"})
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_QUOTED_NAME = re.compile(rf"({_QUOTED}|[^\"].*?)\.({_QUOTED})")
+_QUOTED_NAMESPACE = re.compile(rf"({_QUOTED})\.")
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -37,19 +41,31 @@ EXPRESSION_RULE = (
 
 @dataclass(frozen=True, order=True)
 class TableName:
-    """`schema.table`: a ref is never part of it."""
+    """`schema.table`: a ref is never part of it.
+
+    What an engine has put into the catalog may have no namespace, a dot in its name or worse. Such a part is spelled as
+    a JSON string, `"".orders` or `gold."a.b"`, so that whatever is printed can be typed.
+    """
 
     namespace: str
     name: str
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        namespace, _, name = text.strip().rpartition(".")
-        if not namespace or not name or any(not part for part in namespace.split(".")):
+        text = text.strip()
+        try:
+            quoted = _QUOTED_NAME.fullmatch(text)
+            namespace, name = (quoted[1], quoted[2]) if quoted else _bare(text)
+            return cls(_unquoted(namespace), _unquoted(name))
+        except ValueError as error:
             raise InvalidName(
                 f"{text!r} is not a table name.", remedy="Write schema.table, such as gold.daily_revenue."
-            )
-        return cls(namespace, name)
+            ) from error
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether models, queries and engines can name it."""
+        return all(map(_is_plain, self.namespace.split("."))) and _is_plain(self.name) and "." not in self.name
 
     @property
     def quarantine(self) -> TableName:
@@ -81,7 +97,42 @@ class TableName:
         return TableName(self.namespace, base) if base and base != self.name else None
 
     def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
+        return f"{spelled_namespace(self.namespace)}.{_spelled(self.name, [self.name])}"
+
+
+def spelled_namespace(namespace: str) -> str:
+    return _spelled(namespace, namespace.split("."))
+
+
+def _spelled(text: str, parts: list[str]) -> str:
+    if all(_is_plain(part) and "." not in part and not part.startswith('"') for part in parts):
+        return text
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _is_plain(part: str) -> bool:
+    return bool(part) and part == part.strip() and part.isprintable()
+
+
+def _bare(text: str) -> tuple[str, str]:
+    """The parts of a table's name of which the second is not quoted."""
+    if first := _QUOTED_NAMESPACE.match(text):
+        namespace, name = first[1], text[first.end() :]
+    else:
+        namespace, _, name = text.rpartition(".")
+    if "." in name:
+        raise ValueError(f"{name!r} has to be quoted")
+    return namespace, name
+
+
+def _unquoted(part: str) -> str:
+    if part.startswith('"'):
+        text = str(json.loads(part))
+        text.encode()  # half of a surrogate pair is no text
+        return text
+    if not all(part.split(".")):
+        raise ValueError(f"{part!r} lacks a part")
+    return part
 
 
 def check_new_ref(name: str) -> str:

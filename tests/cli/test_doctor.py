@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -390,6 +391,23 @@ def test_a_storage_whose_clock_is_wrong_is_told(shop: Patient) -> None:
     assert found.state is State.WARN
     assert "300 s apart" in found.what
     assert list(Path(lake.warehouse).iterdir()) == []
+
+
+def test_a_name_that_no_query_can_spell_is_told_and_its_table_dropped(orders: Patient) -> None:
+    orders("branch", "create", "dev")
+    with orders.open() as lake:
+        pointer = lake.at().pointer("gold.orders")
+    for namespace, name in (("", "orders_snap__dbt_tmp"), ("gold", "a.b")):
+        orders.catalog(
+            f"INSERT INTO iceberg_tables VALUES ('dev', '{namespace}', '{name}', '{pointer}', NULL, 'TABLE')"
+        )
+    bad = orders.bad(exit_code=0)
+    assert list(bad) == ["names"]
+    assert '"".orders_snap__dbt_tmp on dev, gold."a.b" on dev' in bad["names"]["what"]
+    _, *remedies = bad["names"]["remedy"].splitlines()
+    for remedy in remedies:
+        assert "dropped" in orders(*shlex.split(remedy)[1:]).stdout
+    assert orders.bad(exit_code=0) == {}
 
 
 def test_a_run_that_died_is_told_and_swept(shop: Patient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -12,11 +13,11 @@ from mere.doctor.findings import State, Verdict
 from mere.doctor.subject import Subject
 from mere.errors import LakeError, MereError
 from mere.lake.clock import skew
-from mere.lake.commits import Space, difference
+from mere.lake.commits import difference
 from mere.lake.health import PROBE
 from mere.lake.leavings import Policy, find_leavings
 from mere.lake.query.columns import quoted
-from mere.lake.refs import Ref
+from mere.lake.refs import Ref, RefKind
 from mere.lake.sweep import GRACE, KEEP_RUNS
 from mere.lake.tableset import TableSet
 from mere.names import MAIN, TableName
@@ -112,6 +113,22 @@ def log(subject: Subject) -> Verdict:
     return Verdict("main is as its last commit left it")
 
 
+def names(subject: Subject) -> Verdict:
+    """On all branches: what an engine made there cannot be published, and main is no exception."""
+    lake = subject.lake
+    branches = [ref.name for ref in lake.refs(RefKind.BRANCH, RefKind.RUN)]
+    found = [(branch, table) for branch, at in lake.at_each(branches).items() for table in at if not table.is_plain]
+    if not found:
+        return Verdict("every table and view can be named by a query")
+    shown = [f"{table} on {branch}" for branch, table in found[:5]]
+    drops = [f"mere drop {shlex.quote(str(table))} --on {branch}" for branch, table in found[:5]]
+    more = [f"and {len(found) - 5} more"] if len(found) > 5 else []
+    return Verdict.warn(
+        f"no query, model or engine can name these, and they cannot be published: {', '.join(shown + more)}",
+        "Drop them, or give them another name with mere rename:\n" + "\n".join(drops),
+    )
+
+
 def metadata(subject: Subject) -> Verdict:
     tables = subject.lake.at(MAIN)
     chosen = list(tables)[:: max(1, -(-len(tables.tables) // MOST_TABLES))]
@@ -155,8 +172,8 @@ def _names(refs: Sequence[Ref]) -> str:
 def sql(subject: Subject) -> Verdict:
     """The first table of main is enough to go all the way: pointer, metadata, manifests, a data file."""
     tables = subject.lake.at(MAIN)
-    first = next((key for key in tables.entries if key.space is Space.RELATION and not tables.is_view(key.table)), None)
+    first = next((table for table in tables if table.is_plain and not tables.is_view(table)), None)
     name = f"{quoted(first.namespace)}.{quoted(first.name)}" if first else "(SELECT 1)"
     with subject.lake.sql(f"SELECT * FROM {name} LIMIT 1") as result:
         rows = len(list(result.rows()))
-    return Verdict(f"read {rows} rows of {first.table}" if first else "SELECT 1, for main has no table yet")
+    return Verdict(f"read {rows} rows of {first}" if first else "SELECT 1, for main has no table yet")

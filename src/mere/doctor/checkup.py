@@ -30,6 +30,7 @@ _LAKE = (
     Check("catalog", "guards", catalog.guards, needs=("opens", "database"), remedy=_BACKUP),
     Check("catalog", "refusal", catalog.refusal, needs=("opens", "database"), remedy=_BACKUP),
     Check("tables", "log", catalog.log, needs=("opens", "database"), remedy=_BACKUP),
+    Check("tables", "names", catalog.names, needs=("opens", "database"), remedy=_BACKUP),
     Check("tables", "metadata", catalog.metadata, needs=("opens", "database"), remedy=_BACKUP),
     Check("tables", "runs", catalog.runs, needs=("opens", "database"), remedy=_BACKUP),
     Check("tables", "sql", catalog.sql, needs=("opens", "database", "duckdb", "metadata")),

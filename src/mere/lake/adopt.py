@@ -176,6 +176,9 @@ class _Examiner:
         if not name.isprintable():
             yield "its name has a line break or another character that does not print; give it another with --as"
             return
+        if not TableName.parse(name).is_plain:
+            yield "no query could spell its name; give it another with --as"
+            return
         first, _, rest = name.partition(".")
         if "." in rest and first in self._refs:
             yield f"{first} is a ref of this lake, and {name} would mean {rest} there; give it another name with --as"

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from mere.names import TableName
+from mere.names import TableName, spelled_namespace
 
 
 class Space(StrEnum):
@@ -44,8 +44,10 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         if self.space is Space.PROPERTY:
-            return f"namespace {self.namespace}" + ("" if self.name == "exists" else f" ({self.name})")
-        return f"{self.namespace}.{self.name}"
+            return f"namespace {spelled_namespace(self.namespace)}" + (
+                "" if self.name == "exists" else f" ({self.name})"
+            )
+        return str(self.table)
 
 
 class Entry(NamedTuple):

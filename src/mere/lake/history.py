@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from mere.errors import LakeConflict, LakeError, TableNotFound, UsageError
+from mere.errors import InvalidName, LakeConflict, LakeError, TableNotFound, UsageError
 from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Space, difference
 from mere.lake.describe import counted, described
 from mere.lake.guards import Guard
@@ -101,6 +101,8 @@ def rename(
     store: Store, reader: MetadataReader, target: str, table: TableName, to: TableName, author: str, message: str
 ) -> Commit:
     """The same table under another name: rows, history and state stay with it, and its companions go with it."""
+    if not to.is_plain:
+        raise InvalidName(f"No query could spell {to}. Nothing was renamed.", remedy="Choose a plain SCHEMA.TABLE.")
 
     def changes() -> list[Change]:
         entries = store.heads([target])[target].entries

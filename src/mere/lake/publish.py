@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mere.errors import LakeConflict, LakeError, RefNotFound
+from mere.errors import LakeConflict, LakeError, RefNotFound, Unguarded
 from mere.lake import faults
 from mere.lake.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
 from mere.lake.describe import counted, described
@@ -94,10 +95,23 @@ def _standing(store: Store, name: str) -> Ref:
 
 def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guard: Guard) -> Publication:
     todo, clashes = merge(parting, {Key.of(table) for table in request.reads})
+    _refuse_unnameable(request.source.name, todo)
     todo = [change._replace(new=guard(change)) for change in todo]
     conflicts = tuple(conflict(key, parting, reader) for key in sorted(clashes))
     changes = tuple(counted(change, reader) for change in todo)
     return Publication(request.source.name, request.target, parting.base, changes, conflicts)
+
+
+def _refuse_unnameable(branch: str, changes: Collection[Change]) -> None:
+    """An engine can make what nothing else can name. It stays where it was made, and can be dropped there."""
+    relations = [change for change in changes if change.key.space is Space.RELATION and change.new is not None]
+    for table in (change.key.table for change in relations):
+        if not table.is_plain:
+            typed = shlex.quote(str(table))
+            raise Unguarded(
+                f"{table} on {branch} has a name that no query, model or engine can spell. Nothing was published.",
+                remedy=f"Give it another name with mere rename, or drop it: mere drop {typed} --on {branch}",
+            )
 
 
 def merge(parting: Divergence, reads: Collection[Key] = ()) -> tuple[list[Change], set[Key]]:

@@ -93,6 +93,11 @@ class Bindings:
                 f"{known} and {table} differ only in case, which DuckDB does not tell apart.",
                 remedy="Read them in two queries.",
             )
+        if not (table.namespace and table.name):
+            raise QueryError(
+                f"{table} has an empty name, which DuckDB cannot read.",
+                remedy="Give it another with mere rename, or remove it with mere drop.",
+            )
         if table in self._path:
             around = " → ".join(map(str, [*self._path[self._path.index(table) :], table]))
             raise QueryError(f"View {table} is defined by itself: {around}.")
@@ -134,7 +139,7 @@ class Bindings:
         tables = self.tables(self.at)
         for table in tables:
             key = (self.at, table.namespace.lower(), table.name.lower())
-            if key in self._bound:
+            if key in self._bound or not table.is_plain:
                 continue
             metadata = readable_metadata(tables, table)
             schema = metadata.raw["schemas"][-1] if tables.is_view(table) else current_schema(metadata)
