@@ -158,6 +158,10 @@ class LeaseHeld(LakeError):
     pass
 
 
+class Unsigned(LakeError):
+    """The branch of a run holds what the run has not signed."""
+
+
 class ClockOff(LakeError):
     pass
 
@@ -196,3 +200,7 @@ class CheckFailed(MereError):
 
 class RunFailed(MereError):
     pass
+
+
+class RunLost(RunFailed):
+    """Somebody else has resumed the run, or ended it."""

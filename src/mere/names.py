@@ -135,6 +135,17 @@ def _unquoted(part: str) -> str:
     return part
 
 
+def run_of(branch: str) -> str:
+    """The id of the run that a branch belongs to."""
+    return branch.removeprefix(RUN_PREFIX).partition("_")[0]
+
+
+def next_attempt(branch: str) -> str:
+    """The branch of a run after this one: `run_3fa9c1d2b4e5`, `run_3fa9c1d2b4e5_2`, and so on."""
+    id_, _, number = branch.removeprefix(RUN_PREFIX).partition("_")
+    return f"{RUN_PREFIX}{id_}_{int(number or 1) + 1}"
+
+
 def check_new_ref(name: str) -> str:
     """The name, if a user may give it to a new branch or tag."""
     fits = _REF_NAME.fullmatch(name) and not _HEX.fullmatch(name) and name not in _RESERVED

@@ -60,7 +60,7 @@ def test_a_run_that_is_not_heard_of_was_interrupted(lake: Lake) -> None:
         "done": RunStatus.SUCCEEDED,
     }
     assert lake.run("dead").status is RunStatus.INTERRUPTED
-    lake.store.beat_run("dead")
+    lake.store.beat_run("dead", "run_dead")
     assert lake.run("dead").status is RunStatus.RUNNING
 
 
@@ -71,7 +71,7 @@ def test_whether_a_run_lives_is_judged_by_the_clock_of_the_database(lake: Lake) 
     store.save_run(run("r1"))
     store.clock = "'2999-01-01T00:00:00.000Z'"
     assert lake.run("r1").status is lake.runs()[0].status is RunStatus.INTERRUPTED
-    store.beat_run("r1")
+    store.beat_run("r1", "run_r1")
     assert lake.run("r1").status is RunStatus.RUNNING
     assert lake.run("r1").beat_at == store.now() == datetime(2999, 1, 1, tzinfo=UTC)
 
@@ -94,8 +94,9 @@ def test_three_beats_may_be_missed() -> None:
 
 
 def test_a_run_says_that_it_lives_while_it_does(lake: Lake) -> None:
-    lake.store.save_run(run("r1", 4 * BEAT))
-    with beating(lake.store, "r1", every=timedelta(milliseconds=20)):
+    silent = run("r1", 4 * BEAT)
+    lake.store.save_run(silent)
+    with beating(lake.store, silent, pytest.fail, every=timedelta(milliseconds=20)):
         deadline = time.monotonic() + 20
         while lake.run("r1").status is not RunStatus.RUNNING:
             assert time.monotonic() < deadline

@@ -25,7 +25,7 @@ from mere.lake.commits import Commit
 from mere.lake.lake import Lake
 from mere.lake.publish import Conflict, Publication
 from mere.lake.refs import RefKind
-from mere.names import RUN_PREFIX
+from mere.names import run_of
 
 message_option = click.option("-m", "--message", help="Why; shown by mere log.")
 
@@ -93,7 +93,7 @@ def _refuse_runs(lake: Lake, branch: str) -> None:
     if ref and ref.kind is RefKind.RUN:
         raise UsageError(
             f"{branch} is the branch of a run that did not come to its end. Nothing was published.",
-            remedy=f"Mend what failed and go on: mere run --resume {branch.removeprefix(RUN_PREFIX)}",
+            remedy=f"Mend what failed and go on: mere run --resume {run_of(branch)}",
         )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -25,9 +25,11 @@ from mere.cli.output import size as bytes_shown
 from mere.cli.planning import choosing, open_project, request_of
 from mere.cli.watching import ROWS, Watch
 from mere.errors import UsageError
+from mere.lake.attempts import Ended
 from mere.lake.lake import Lake
 from mere.lake.refs import Ref
-from mere.lake.runs import Run, of_branch
+from mere.lake.runs import Run, RunStatus
+from mere.names import run_of
 from mere.pipeline.request import IfRunning
 
 
@@ -107,7 +109,10 @@ def _past(ctx: click.Context, id_: str, variables: tuple[str, ...], options: Map
     return past
 
 
-@click.group(invoke_without_command=True, epilog=example("mere runs", "mere runs -n 50", "mere runs clean"))
+@click.group(
+    invoke_without_command=True,
+    epilog=example("mere runs", "mere runs -n 50", "mere runs end 3fa9c1d2b4e5", "mere runs clean"),
+)
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
 @json_option
 @click.pass_context
@@ -132,8 +137,8 @@ def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
 
 
 def _cells(run: Run) -> tuple[object, ...]:
-    seconds = f"{(run.ended_at - run.started_at).total_seconds():.1f}" if run.ended_at else ""
-    built = [each for each in run.about.get("models", {}).values() if each["state"] == "built"]
+    seconds = f"{run.seconds:.1f}" if run.ended_at and run.seconds is not None else ""
+    built = [each for each in run.models.values() if each["state"] == "built"]
     return run.id, run.status, run.target, moment(run.started_at), seconds, len(built), run.author
 
 
@@ -142,12 +147,22 @@ def _cells(run: Run) -> tuple[object, ...]:
 @json_option
 @click.pass_context
 def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
-    """One run: each model with its time, rows, bytes, files and audits."""
+    """One run: each model with its time, rows, bytes, files and audits, attempt by attempt."""
     found = open_lake(ctx).run(id_)
     if as_json:
         print_json(found.to_json())
         return
     say(f"run {found.id} for {found.target}: {found.status}, started {moment(found.started_at)} by {found.author}")
+    for number, attempt in enumerate(found.attempts, start=1):
+        if len(found.attempts) > 1:
+            started = moment(datetime.fromisoformat(attempt["started_at"]))
+            click.echo(f"\nattempt {number}: {attempt['status']}, started {started} by {attempt['author']}")
+        _print_models(attempt["models"])
+        if error := attempt["error"]:
+            click.echo(f"\n{error}")
+
+
+def _print_models(models: Mapping[str, Any]) -> None:
     columns = [
         Column("model"),
         Column("state"),
@@ -158,9 +173,44 @@ def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
         Column("size", True),
         Column("audits"),
     ]
-    print_table(columns, [_model_cells(name, each) for name, each in found.about.get("models", {}).items()])
-    if error := found.about.get("error"):
-        click.echo(f"\n{error}")
+    print_table(columns, [_model_cells(name, each) for name, each in models.items()])
+
+
+@runs.command("end", epilog=example("mere runs end 3fa9c1d2b4e5"))
+@click.argument("id_", metavar="ID")
+@json_option
+@click.pass_context
+def runs_end(ctx: click.Context, id_: str, as_json: bool) -> None:
+    """End a run that was left behind, or that is not to finish. It publishes nothing any more, and its tables are free.
+
+    Whatever still works on it, here or on another machine, is refused from now on and stops. What it has built stays on
+    a branch, and it can be resumed.
+    """
+    ended = open_lake(ctx).end_run(id_)
+    if as_json:
+        leases = [{"target": each.target, "table": str(each.table)} for each in ended.released]
+        about = {"already_ended": ended.already, "was_running": ended.was_alive, "released": leases}
+        print_json({**ended.run.to_json(), **about, "branch": ended.branch})
+        return
+    for line in _told(ended):
+        say(line)
+
+
+def _told(ended: Ended) -> Iterator[str]:
+    run = ended.run
+    if ended.already:
+        yield f"run {run.id} had ended already: {run.status}"
+    elif run.status is RunStatus.SUCCEEDED:
+        yield f"run {run.id} was published before it died: commit {str(run.about['commit'])[:10]}"
+        return
+    elif ended.was_alive:
+        yield f"ended run {run.id}: {run.process or 'what works on it'} is refused from now on, and stops"
+    else:
+        yield f"ended run {run.id}, which was interrupted"
+    if ended.released:
+        yield f"free again: {', '.join(sorted(str(each.table) for each in ended.released))}"
+    if ended.branch:
+        yield f"what it built is on the branch {ended.branch}; to go on with it: mere run --resume {run.id}"
 
 
 @runs.command("clean", epilog=example("mere runs clean --dry-run", "mere runs clean --older-than 2d"))
@@ -196,7 +246,7 @@ def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json
 
 def _ending(lake: Lake, ref: Ref) -> str:
     """Of a run whose branch is deleted: how it ended, as far as there is a record."""
-    past = lake.store.run(of_branch(ref.name))
+    past = lake.store.run(run_of(ref.name))
     if past is None:
         return f"its run left no record, and was for {ref.parent}"
     past = past.seen(lake.now())

@@ -13,8 +13,7 @@ from mere.lake import faults
 from mere.lake.leavings import dead_runs, last_moved
 from mere.lake.port import Moved, Store
 from mere.lake.refs import Ref, RefKind
-from mere.lake.runs import of_branch
-from mere.names import MAIN, near
+from mere.names import MAIN, near, run_of
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ def delete(store: Store, patterns: Collection[str], kinds: Collection[RefKind], 
             ref = named(refs, pattern, kinds)
             if ref in live:
                 raise LeaseHeld(
-                    f"Run {of_branch(ref.name)} is still writing to {ref.name}. Nothing was deleted.",
-                    remedy="Wait until it has ended (mere runs), or stop it, and try again.",
+                    f"Run {run_of(ref.name)} is still writing to {ref.name}. Nothing was deleted.",
+                    remedy=f"Wait until it has ended, or end it: mere runs end {run_of(ref.name)}",
                 )
             found[ref.name] = ref
             continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from mere.config import S3Settings, default_author
 from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
-from mere.lake import catalogs, cleaning, history, leases
+from mere.lake import attempts, catalogs, cleaning, history, leases
 from mere.lake.commits import Commit
 from mere.lake.guards import Guard
 from mere.lake.metadata import MetadataReader
@@ -28,7 +28,10 @@ from mere.names import ALIAS_PREFIX, MAIN, RUN_PREFIX, TableName, check_new_ref,
 
 if TYPE_CHECKING:
     from mere.lake.adopt import Adoption
+    from mere.lake.attempts import Ended
+    from mere.lake.commits import Entry, Key
     from mere.lake.diff import Diff
+    from mere.lake.fence import Fence
     from mere.lake.query import Result
     from mere.lake.rebase import Rebased
     from mere.lake.refcatalog import RefCatalog
@@ -195,10 +198,12 @@ class Lake:
         run: str | None = None,
         reads: Collection[TableName] = (),
         dry_run: bool = False,
+        fence: Fence | None = None,
     ) -> Publication:
         """Put a branch's changes onto the branch it was forked from, in one transaction.
 
         `reads`: tables that must not have moved on the target since the fork, though the branch did not change them.
+        `fence`: what a run has to show, see there.
         """
         source = self._branch(branch)
         if into is None and source.parent and self.store.ref(source.parent) is None:
@@ -216,6 +221,7 @@ class Lake:
             run,
             tuple(reads),
             dry_run,
+            fence,
         )
         return publish(self.store, self.reader, self._guard(branch, target, dry_run), request)
 
@@ -286,14 +292,18 @@ class Lake:
         *,
         message: str | None = None,
         author: str | None = None,
+        expected: Mapping[Key, Entry | None] | None = None,
     ) -> Commit | None:
-        """Set properties of tables and views, by table, in one commit; None removes one. None if all are so already."""
+        """Set properties of tables and views, by table, in one commit; None removes one. None if all are so already.
+
+        `expected`: where these tables must stand, or LakeConflict says which of them have moved.
+        """
         from mere.lake.properties import set_properties
 
         wanted = {TableName.parse(str(table)): changes for table, changes in properties.items()}
         text = message or f"alter {', '.join(map(str, wanted))}"
         target = self._branch(on).name
-        return set_properties(self.store, self.reader, target, wanted, author or default_author(), text)
+        return set_properties(self.store, self.reader, target, wanted, author or default_author(), text, expected)
 
     def rebase(self, branch: str, *, author: str | None = None) -> Rebased:
         """Bring a branch onto its parent's head, with its own changes on top, in one transaction.
@@ -318,6 +328,12 @@ class Lake:
         now = self.store.now()
         return [run.seen(now) for run in self.store.runs(limit)]
 
+    def end_run(self, id_: str, *, author: str | None = None) -> Ended:
+        """End a run, whoever has it and wherever that is: it publishes nothing any more. What it built stays, on the
+        branch that is given, and it can be resumed."""
+        self.run(id_)
+        return attempts.end(self.store, id_, author or default_author())
+
     def lease(
         self,
         tables: Collection[TableName],
@@ -325,7 +341,7 @@ class Lake:
         on: str = MAIN,
         wait: timedelta | None = timedelta(0),
     ) -> AbstractContextManager[leases.Held]:
-        return leases.hold(self.store, on, tables, holder, wait)
+        return leases.hold(self.store, on, tables, holder, wait, leases.TTL)
 
     # files
 

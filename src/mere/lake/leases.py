@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from mere.errors import LakeError, LeaseHeld
+from mere.lake import attempts
+from mere.lake.fence import lost_lease
 from mere.lake.port import Lease, Store
-from mere.lake.runs import shown
+from mere.lake.runs import run_of_holder, shown
 from mere.names import TableName
 
 TTL = timedelta(seconds=60)
@@ -23,7 +25,7 @@ class Held:
         self.holder = holder
         self._store = store
         self._target = target
-        self._tables = tuple(tables)
+        self.tables = tuple(tables)
         self._ttl = ttl
         self._done = threading.Event()
         self._beat = threading.Thread(target=self._renew, name="mere-lease", daemon=True)
@@ -32,17 +34,15 @@ class Held:
         """Ask before anything is published: a machine that slept may have lost its leases to somebody else."""
         mine = (self._target, self.holder)
         held = {lease.table for lease in self._store.leases() if (lease.target, lease.holder) == mine}
-        if not held.issuperset(self._tables):
-            names = ", ".join(map(str, self._tables))
-            raise LeaseHeld(
-                f"{shown(self.holder)} has lost its lease on {names}: another run may be writing them.",
-                remedy="Run it again.",
-            )
+        if not held.issuperset(self.tables):
+            raise lost_lease(self.holder, self.tables)
 
     def take(self, wait: timedelta | None) -> None:
         deadline = None if wait is None else time.monotonic() + wait.total_seconds()
         pause = 0.05
-        while held := self._store.acquire(self._target, self._tables, self.holder, self._ttl):
+        while held := self._store.acquire(self._target, self.tables, self.holder, self._ttl):
+            if attempts.end_dead(self._store, held):
+                continue
             if deadline is not None and time.monotonic() >= deadline:
                 raise _refusal(self._target, held)
             time.sleep(pause)
@@ -53,7 +53,7 @@ class Held:
         self._done.set()
         self._beat.join()
         with suppress(LakeError):  # they expire by themselves, and the error of the block matters more
-            self._store.release(self._target, self._tables, self.holder)
+            self._store.release(self._target, self.tables, self.holder)
 
     def _renew(self) -> None:
         while not self._done.wait(self._ttl.total_seconds() / 3):
@@ -86,5 +86,11 @@ def _refusal(target: str, held: list[Lease]) -> LeaseHeld:
     until = max(lease.expires_at for lease in held)
     return LeaseHeld(
         f"{holders} is writing {names} for {target}.",
-        remedy=f"Wait for it to finish. If it died, its lease ends at {until:%H:%M:%SZ}.",
+        remedy=_way_out(held, until),
     )
+
+
+def _way_out(held: list[Lease], until: datetime) -> str:
+    runs = sorted({id_ for lease in held if (id_ := run_of_holder(lease.holder))})
+    ending = f" If it is not to finish: mere runs end {runs[0]}" if runs else ""
+    return f"Wait for it to finish. If it died, its lease ends at {until:%H:%M:%SZ}.{ending}"

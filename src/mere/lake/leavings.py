@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from mere.lake.commits import Commit, CommitKind
 from mere.lake.port import Lease, Store
 from mere.lake.refs import Ref, RefKind
-from mere.lake.runs import is_alive, of_branch, shown
+from mere.lake.runs import is_alive, shown
+from mere.names import run_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def find_leavings(store: Store, policy: Policy) -> Leavings:
 
 def dead_runs(store: Store, refs: Iterable[Ref], leases: Collection[Lease]) -> list[Ref]:
     """The branches of runs that are not going on: what they began was not published."""
-    return [ref for ref in refs if ref.kind is RefKind.RUN and not is_alive(store, of_branch(ref.name), leases)]
+    return [ref for ref in refs if ref.kind is RefKind.RUN and not is_alive(store, run_of(ref.name), leases)]
 
 
 def last_moved(run: Ref, head: Commit) -> datetime:
@@ -90,7 +91,7 @@ def last_moved(run: Ref, head: Commit) -> datetime:
 
 def _live(runs: Iterable[Ref], leases: Iterable[Lease]) -> tuple[Live, ...]:
     """A run has a lease and a branch, and often more than one lease: it began with the oldest of them."""
-    begun = [(f"run {of_branch(ref.name)}", ref.created_at) for ref in runs]
+    begun = [(f"run {run_of(ref.name)}", ref.created_at) for ref in runs]
     begun += [(shown(lease.holder), lease.acquired_at) for lease in leases]
     oldest: dict[str, datetime] = {}
     for who, since in begun:

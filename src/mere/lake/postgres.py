@@ -13,12 +13,14 @@ import orjson
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import Commit, Key, Space
 from mere.lake.connections import Connections
-from mere.lake.port import Edit
+from mere.lake.fence import Fence
+from mere.lake.port import Edit, Lease
 from mere.lake.postgres_address import UNTOUCHED, PostgresAddress, line
 from mere.lake.postgres_lost import OPENING, lost_connections, once, patiently, send_commit
 from mere.lake.postgres_schema import MIGRATIONS, NOW
 from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import Given, Row, Tx
+from mere.lake.runs import Run
 from mere.lake.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -207,11 +209,18 @@ class PostgresStore(SqlStore):
 
         return once(self.address, lambda: SqlStore.create_ref(self, name, kind, at, author, parent), happened)
 
-    def delete_ref(self, name: str, expected: Ref | None = None) -> None:
+    def delete_ref(self, name: str, expected: Ref | None = None, fence: Fence | None = None) -> None:
         def happened() -> list[None]:
             return [] if self.ref(name) else [None]
 
-        once(self.address, lambda: SqlStore.delete_ref(self, name, expected), happened)
+        once(self.address, lambda: SqlStore.delete_ref(self, name, expected, fence), happened)
+
+    def hand_over(self, branch: str, run: Run) -> list[Lease]:
+        def happened() -> list[list[Lease]]:
+            found = self.run(run.id)
+            return [[]] if found and (found.branch, found.status) == (run.branch, run.status) else []
+
+        return once(self.address, lambda: SqlStore.hand_over(self, branch, run), happened)
 
     # how engines find it
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from mere.errors import Unguarded
+from mere.errors import LakeConflict, Unguarded
 from mere.lake import faults
 from mere.lake.commits import Change, Commit, CommitKind, Entry, Key
 from mere.lake.guards import PROPERTIES
@@ -23,13 +23,16 @@ def set_properties(
     wanted: Mapping[TableName, Properties],
     author: str,
     message: str,
+    expected: Mapping[Key, Entry | None] | None = None,
 ) -> Commit | None:
-    """All in one commit; None if all of them are so already. What an engine changes meanwhile is kept."""
+    """All in one commit; None if all of them are so already. What an engine changes meanwhile is kept, but for tables
+    that are `expected` to stand somewhere."""
     _refuse_unguarded(wanted)
     written: dict[Entry, Entry] = {}  # a second attempt writes anew only what has moved
 
     def changes() -> list[Change]:
         entries = store.heads([target])[target].entries
+        _refuse_moved(target, [key for key, entry in (expected or {}).items() if entries.get(key) != entry])
         found = [Change(Key.of(table), known(target, table, entries, "changed"), None) for table in sorted(wanted)]
         todo = [change for change in map(with_new, found) if change.new != change.old]
         faults.point("properties.written")
@@ -47,6 +50,12 @@ def set_properties(
         return change._replace(new=written[old])
 
     return commit_found(store, reader, target, CommitKind.ALTER, changes, author, message)
+
+
+def _refuse_moved(target: str, moved: Collection[Key]) -> None:
+    if moved:
+        names = ", ".join(map(str, sorted(moved)))
+        raise LakeConflict(f"{names} on {target} was written to by somebody else meanwhile. Nothing was changed.")
 
 
 def _refuse_unguarded(wanted: Mapping[TableName, Properties]) -> None:

@@ -10,11 +10,12 @@ from mere.errors import LakeConflict, LakeError, RefNotFound, Unguarded
 from mere.lake import faults
 from mere.lake.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
 from mere.lake.describe import counted, described
+from mere.lake.fence import Fence
 from mere.lake.guards import Guard
 from mere.lake.metadata import MetadataReader
 from mere.lake.port import After, Divergence, Edit, Moved, Store
 from mere.lake.refs import Ref, RefKind
-from mere.names import RUN_PREFIX, TableName
+from mere.names import TableName, run_of
 
 _ATTEMPTS = 20
 
@@ -49,6 +50,7 @@ class Request:
     run: str | None = None
     reads: Collection[TableName] = ()
     dry_run: bool = False
+    fence: Fence | None = None
 
     @property
     def after(self) -> After:
@@ -75,7 +77,7 @@ def publish(store: Store, reader: MetadataReader, guard: Guard, request: Request
                 commit = store.commit(_edit(store, request, parting, prepared.changes))
                 return replace(prepared, changes=commit.changes, commit=commit)
             if request.after is After.DELETE:
-                store.delete_ref(source.name, expected=source)
+                store.delete_ref(source.name, expected=source, fence=request.fence)
             return prepared
         except Moved:
             continue
@@ -96,6 +98,10 @@ def _standing(store: Store, name: str) -> Ref:
 def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guard: Guard) -> Publication:
     todo, clashes = merge(parting, {Key.of(table) for table in request.reads})
     _refuse_unnameable(request.source.name, todo)
+    if request.fence:
+        found = {change.key: change.new for change in todo if change.key.space is Space.RELATION}
+        if strangers := request.fence.strangers(found):
+            raise request.fence.unsigned(strangers)
     todo = [change._replace(new=guard(change)) for change in todo]
     conflicts = tuple(conflict(key, parting, reader) for key in sorted(clashes))
     changes = tuple(counted(change, reader) for change in todo)
@@ -169,6 +175,7 @@ def _edit(store: Store, request: Request, parting: Divergence, changes: tuple[Ch
         source=request.source,
         after=request.after,
         reads={Key.of(table): base.get(Key.of(table)) for table in request.reads},
+        fence=request.fence,
     )
 
 
@@ -194,7 +201,7 @@ def _refusal(request: Request, publication: Publication) -> LakeConflict:
 def _way_out(request: Request) -> str:
     source, target = request.source.name, request.target
     if request.source.kind is RefKind.RUN:
-        return f"Run it again on top of that: mere run --resume {source.removeprefix(RUN_PREFIX)}"
+        return f"Run it again on top of that: mere run --resume {run_of(source)}"
     if request.source.parent != target:  # an update would bring in the changes of another branch
         return (
             f"Fork {target}, repeat the work there and publish that: mere branch create {source}-again --from {target}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -187,6 +188,14 @@ def delete_ref(tx: Tx, name: str) -> None:
     tx.run("DELETE FROM mere_refs WHERE name = ?", (name,))
 
 
+def move_ref(tx: Tx, name: str, to: str) -> None:
+    """Give a branch another name, under which its history goes on; whoever writes to the old one is refused."""
+    ref = known_ref(tx, name)
+    insert_ref(tx, replace(ref, name=to, created_at=now(tx)))
+    fill(tx, to, ref.head)
+    delete_ref(tx, name)
+
+
 def new_line(tx: Tx, base: int | None) -> int:
     return tx.insert("INSERT INTO mere_lines (base) VALUES (?)", (base,), "line")
 
@@ -258,6 +267,11 @@ def _standing_at(tx: Tx, refs: Collection[str], keys: Collection[Key]) -> dict[s
         for ref, namespace, name, kind, value in tx.rows_for(table.select, Given(("ref", "namespace", "name"), wanted)):
             entries[ref][Key(space, namespace, name)] = Entry(_KINDS[kind], value)
     return entries
+
+
+def standing_at(tx: Tx, ref: str, keys: Collection[Key]) -> dict[Key, Entry | None]:
+    """The entries of some keys on a ref; None where there is none."""
+    return dict.fromkeys(keys) | _standing_at(tx, [ref], keys)[ref]
 
 
 def standing_changes(tx: Tx, edit: Edit) -> list[Change]:

@@ -16,17 +16,18 @@ import orjson
 from mere.errors import LakeError, RefExists
 from mere.lake import faults, rows
 from mere.lake.commits import Commit, Entries, Key, Space
+from mere.lake.fence import Fence, lost_lease
 from mere.lake.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
-from mere.lake.runs import Run, RunStatus
+from mere.lake.runs import Run, RunStatus, holds
 from mere.names import TableName
 
 _PAGE = 200
 _LEASE = "target, namespace, name, holder, acquired_at, expires_at"
 _RUN = "id, target, branch, status, author, started_at, ended_at, beat_at, about"
-_RELEASE = """DELETE FROM mere_leases
-    WHERE (target, namespace, name, holder) IN (SELECT target, namespace, name, holder FROM {given})"""
+_THEIRS = "WHERE (target, namespace, name, holder) IN (SELECT target, namespace, name, holder FROM {given})"
+_RELEASE = f"DELETE FROM mere_leases {_THEIRS}"
 
 
 class SqlStore(ABC):
@@ -86,12 +87,14 @@ class SqlStore(ABC):
             faults.point("fork.filled")
         return ref
 
-    def delete_ref(self, name: str, expected: Ref | None = None) -> None:
+    def delete_ref(self, name: str, expected: Ref | None = None, fence: Fence | None = None) -> None:
         """Delete it, if it still is what it is expected to be."""
         with self._write() as tx:
             self._lock(tx, [name])
             if expected and rows.find_ref(tx, name) != expected:
                 raise Moved
+            if fence:
+                _hold(tx, name, fence)
             rows.delete_ref(tx, name)
 
     def touch(self, name: str) -> None:
@@ -151,6 +154,8 @@ class SqlStore(ABC):
             target = rows.writable_ref(tx, edit.target)
             if edit.source and rows.find_ref(tx, edit.source.name) != edit.source:
                 raise Moved
+            if edit.source and edit.fence:
+                _hold(tx, edit.source.name, edit.fence)
             changes = rows.standing_changes(tx, edit)
             faults.point("commit.checked")
             rows.move_pointers(tx, edit.target, changes)
@@ -250,20 +255,44 @@ class SqlStore(ABC):
             ((now, branch, *newest),) = tx.rows(query)
         return rows.time(now), branch, to_commit(tuple(newest))
 
-    def save_run(self, run: Run) -> None:
+    def save_run(self, run: Run) -> bool:
         """As it is now, in the place of what was known of it."""
         columns = _RUN.split(", ")
         anew = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
         with self._write() as tx:
-            tx.run(
+            saved = tx.run(
                 f"INSERT INTO mere_runs ({_RUN}) VALUES ({', '.join('?' * len(columns))})"
-                f" ON CONFLICT (id) DO UPDATE SET {anew}",
+                f" ON CONFLICT (id) DO UPDATE SET {anew} WHERE mere_runs.branch = excluded.branch",
                 _run_row(run),
             )
+        return saved > 0
 
-    def beat_run(self, id_: str) -> None:
+    def beat_run(self, id_: str, branch: str) -> bool:
+        """False if the run was handed over."""
+        later = f"CASE WHEN beat_at < {self.clock} THEN {self.clock} ELSE beat_at END"
         with self._write() as tx:
-            tx.run(f"UPDATE mere_runs SET beat_at = {self.clock} WHERE id = ? AND beat_at < {self.clock}", (id_,))
+            return tx.run(f"UPDATE mere_runs SET beat_at = {later} WHERE id = ? AND branch = ?", (id_, branch)) > 0
+
+    def hand_over(self, branch: str, run: Run) -> list[Lease]:
+        columns = _RUN.split(", ")[1:]
+        anew = ", ".join(f"{column} = ?" for column in columns)
+        with self._write() as tx:
+            about = (*_run_row(run)[1:], run.id, branch)
+            if not tx.run(f"UPDATE mere_runs SET {anew} WHERE id = ? AND branch = ?", about):
+                raise Moved
+            faults.point("hand_over.saved")
+            if run.branch != branch:
+                self._lock(tx, [branch])
+                if rows.find_ref(tx, branch) is None:
+                    raise Moved
+                rows.move_ref(tx, branch, run.branch)
+            faults.point("hand_over.moved")
+            held = [lease for lease in _leases(tx) if holds(lease.holder, run.id)]
+            for holder in {lease.holder for lease in held}:
+                tx.run("DELETE FROM mere_leases WHERE holder = ?", (holder,))
+        faults.point("hand_over.durable")
+        self._settle()
+        return held
 
     def run(self, id_: str) -> Run | None:
         with self._statement() as tx:
@@ -324,6 +353,17 @@ class SqlStore(ABC):
         faults.point("repoint.durable")
         self._settle()
         self.root, self.lake_id = root, lake_id
+
+
+def _hold(tx: Tx, branch: str, fence: Fence) -> None:
+    """Raise, unless all that the fence is about is still so; until the transaction ends nobody changes it."""
+    if strangers := fence.strangers(rows.standing_at(tx, branch, fence.signed.keys())):
+        raise fence.unsigned(strangers)
+    # An update takes the rows, so that nobody else can take the leases before this ends. An expired one that nobody has
+    # taken will do: whoever takes one deletes those first.
+    kept = f"UPDATE mere_leases SET holder = holder {_THEIRS}"
+    if tx.run_for(kept, _holding(fence.target, fence.leased, fence.holder)) != len(set(fence.leased)):
+        raise lost_lease(fence.holder, fence.leased)
 
 
 def _holding(target: str, tables: Collection[TableName], holder: str, *times: datetime) -> Given:

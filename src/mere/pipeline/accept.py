@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from mere.errors import UsageError
+from mere.lake.commits import Commit
 from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.pipeline.facts import LakeFacts
@@ -68,12 +69,11 @@ def accept(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeFact
         lake.set_properties(states, on=on)
 
 
-def with_code(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeFacts, on: str) -> None:
+def with_code(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeFacts, on: str) -> Commit | None:
     """Only the code counts as built (`--forward-only`): what changed in the inputs is still to be dealt with."""
     states: States = {}
     for name in names:
         standing = facts.standing(name)
         if graph.models[name].kind.keeps_rows and standing and standing.state:
             states[name] = {PROPERTY: replace(standing.state, code=graph.models[name].code).to_json()}
-    if states:
-        lake.set_properties(states, on=on)
+    return lake.set_properties(states, on=on) if states else None

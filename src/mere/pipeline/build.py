@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -17,9 +17,9 @@ from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import Finding, evaluate
 from mere.audits.quarantine import Counts, judged
 from mere.engine.translate import explain, is_from_spark
-from mere.errors import MereError, RunFailed
+from mere.errors import LakeConflict, MereError, RunFailed
 from mere.lake import changes, faults
-from mere.lake.commits import Stats
+from mere.lake.commits import Commit, Key, Stats
 from mere.lake.guards import SAMPLE
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata, Snapshot, growth
@@ -38,6 +38,7 @@ from mere.pipeline.outcome import built, under_way
 from mere.pipeline.plan import done_before, plan_model, points_of, reads_samples
 from mere.pipeline.quarantine.sieve import Sieve
 from mere.pipeline.scd2 import build as scd2
+from mere.pipeline.signed import Signed, sign
 from mere.pipeline.state import PROPERTY, Point, Points, State
 from mere.pipeline.steps import Action, Step, Wish, load_of
 from mere.pipeline.traced import is_traced, traced
@@ -91,6 +92,7 @@ class Site:
     wish: Wish
     go_on: Callable[[], None]  # raises if the run is to end
     started: Callable[[Step], None]
+    signed: Signed = field(default_factory=dict)
     outside: Outside | None = None
     fetching: Callable[[TableName, Portion, int, int | None], None] = lambda *_: None
 
@@ -107,7 +109,7 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
     step = plan_model(model, before, site.wish, {})
     if model.kind is Kind.SCD2 and step.action is Action.KEYS and _is_of(site.run, model, before):
         # Its input has gone on within this run, of which only the end is to be observed.
-        unfinished.start_over(site.lake, site.branch, site.target, model.name)
+        sign(site.signed, unfinished.start_over(site.lake, site.branch, site.target, model.name))
         before = site.facts
         step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
@@ -123,13 +125,14 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
             work.write()
             if work.found_nothing:
                 return Built(replace(step, action=Action.SKIP))
+        standing = work.standing()
         asked = [] if step.action is Action.ALTER else [audit for audit in model.audits if audit not in later]
         findings = work.audit(asked)
         made = replace(work.outcome(), findings=tuple(findings), scoped=work.scoped)
     made = replace(made, seconds=time.monotonic() - begun, started_at=started_at)
     _refuse_bad(made)
     faults.point("run.audited")
-    work.sign()
+    work.sign(standing)
     faults.point("run.signed")
     return made
 
@@ -346,8 +349,22 @@ class _Work:
         name = self.model.name
         return None if name not in standing or standing.is_view(name) else standing.metadata(name).rows
 
-    def sign(self) -> None:
-        self._sign(built(self.step, self.state, self.points, self.site.run, self.site.shop.now))
+    def standing(self) -> Signed:
+        """Where the tables stand that are audited now and signed then."""
+        entries = self.site.lake.at(self.site.branch).entries
+        return {key: entries[key] for key in map(Key.of, self.model.writes) if key in entries}
+
+    def sign(self, standing: Signed) -> None:
+        state = built(self.step, self.state, self.points, self.site.run, self.site.shop.now)
+        try:
+            made = self._sign(state, standing)
+        except LakeConflict as moved:
+            raise RunFailed(
+                f"{moved.message.removesuffix(' Nothing was changed.')} It was audited before that.",
+                remedy="Nobody but the run may write to its branch. Going on with it takes that back.",
+            ) from moved
+        self.site.signed.update(standing)
+        sign(self.site.signed, made)
 
     def _halfway(self, written: Spans) -> State:
         state = under_way(self.step, self.state, self.points, self.site.run, self.done | written)
@@ -355,8 +372,8 @@ class _Work:
             state = replace(state, towards={str(self.model): Point("")})
         return replace(state, sifted=self.sieve.counts) if self.model.quarantines else state
 
-    def _sign(self, state: State) -> None:
-        """The state goes into the table as it stands, with nothing in between: nobody else writes to this branch."""
+    def _sign(self, state: State, standing: Signed | None = None) -> Commit | None:
+        """The state goes into the table as it stands; into what is `standing`, or nowhere."""
         metadata = self._metadata()
         form = unfinished.form_of(metadata)
         state = replace(state, snapshot=metadata.current_id, sample=self.sample, form=form)
@@ -364,7 +381,8 @@ class _Work:
         if state.sample or SAMPLE in metadata.properties:
             properties[SAMPLE] = str(state.sample).lower()
         quarantine = self.sieve.signature(self.sample)
-        self.site.lake.set_properties({self.model.name: properties, **quarantine}, on=self.site.branch)
+        signatures = {self.model.name: properties, **quarantine}
+        return self.site.lake.set_properties(signatures, on=self.site.branch, expected=standing)
 
     def _lineage(self, metadata: Metadata) -> dict[str, str]:
         """Once for a function, as long as it stays what it is: to ask for a plan takes its time."""

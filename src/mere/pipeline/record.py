@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from mere.config import default_author
-from mere.errors import LakeError, MereError
+from mere.errors import LakeError, MereError, RunLost
 from mere.lake.commits import Commit
 from mere.lake.port import Store
+from mere.lake.process import Process
 from mere.lake.runs import Run, RunStatus, beating
 from mere.names import TableName
 from mere.pipeline.build import AuditFailed, Built
@@ -29,14 +29,24 @@ _DECLARED = ("inputs", "key", "owner", "tags", "grain")
 
 def new_run(project: Project, request: Request, branch: str, id_: str, now: datetime) -> Run:
     about = {
-        "host": platform.node(),
-        "process": os.getpid(),
+        "process": Process.mine().to_json(),
         "selection": list(request.selection),
         "chosen": None if request.chosen is None else sorted(map(str, request.chosen)),
         "variables": dict(project.variables),
         "wish": request.wish.to_json(),
     }
     return Run(id_, request.on, branch, RunStatus.RUNNING, default_author(), started_at=now, beat_at=now, about=about)
+
+
+def resumed(past: Run, anew: Run) -> Run:
+    """The record of another attempt at a run: it keeps those before it."""
+    attempts = [*past.attempts[:-1], {**past.attempts[-1], "ended_at": _moment(past.ended_at or past.beat_at)}]
+    about = {**anew.about, "attempts": attempts, "resumed_at": _moment(anew.started_at)}
+    return replace(anew, started_at=past.started_at, about=about)
+
+
+def _moment(instant: datetime) -> str:
+    return instant.isoformat(timespec="milliseconds")
 
 
 class Record:
@@ -46,13 +56,20 @@ class Record:
         self.store = store
         self.run = run
         self.outcomes: dict[TableName, Outcome] = {}
+        self._lost = threading.Event()
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """However the block ends, the record says so; unless nobody is left to write it."""
-        self.store.delete_runs(self.run.started_at - _KEPT)
+    def kept(self, lost: Callable[[], None]) -> Iterator[None]:
+        """However the block ends, the record says so; unless nobody is left to write it, or the run is somebody else's
+        by now: RunLost then. `lost` is called as soon as that is noticed."""
+
+        def stop() -> None:
+            self._lost.set()
+            lost()
+
+        self.store.delete_runs(self.store.now() - _KEPT)
         self._save(RunStatus.RUNNING)
-        with beating(self.store, self.run.id):
+        with beating(self.store, self.run, stop):
             try:
                 yield
             except (KeyboardInterrupt, SystemExit):
@@ -60,7 +77,25 @@ class Record:
                 raise
             except BaseException as error:
                 self._save(RunStatus.FAILED, error=said(error))
+                if self._lost.is_set():
+                    raise self._taken() from error
                 raise
+
+    def check(self) -> None:
+        """Raise if the run is somebody else's by now."""
+        if self._lost.is_set():
+            raise self._taken()
+
+    def _taken(self) -> RunLost:
+        found = self.store.run(self.run.id)
+        if found is None or found.status is RunStatus.CANCELLED:
+            what = found.about.get("error", "ended") if found else "ended"
+        else:
+            what = f"taken over by {found.author} ({found.process})"
+        return RunLost(
+            f"Run {self.run.id} was {what} meanwhile, so this attempt at it stopped. It published nothing.",
+            remedy=f"See what became of it: mere runs show {self.run.id}",
+        )
 
     def add(self, name: TableName, outcome: Outcome) -> None:
         self.outcomes[name] = outcome
@@ -80,7 +115,8 @@ class Record:
             ended_at=None if status is RunStatus.RUNNING else now,
             about={**self.run.about, "models": models, **about},
         )
-        self.store.save_run(self.run)
+        if not self.store.save_run(self.run):
+            self._lost.set()
 
 
 def said(error: BaseException) -> str:
@@ -125,8 +161,8 @@ def _table(outcome: Built) -> dict[str, Any]:
         **(table_document(metadata) if metadata else {"snapshot_id": None, "rows_total": None}),
         "windows": outcome.step.spans.to_json(),
         "range": range_document(outcome.windows),
-        "started_at": began.isoformat(timespec="milliseconds") if began else None,
-        "ended_at": ended.isoformat(timespec="milliseconds") if ended else None,
+        "started_at": _moment(began) if began else None,
+        "ended_at": _moment(ended) if ended else None,
     }
 
 

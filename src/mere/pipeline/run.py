@@ -13,13 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mere.audits.audit import Audit
-from mere.errors import LakeConflict, LeaseHeld, MereError, ReadOnlyRef, RefNotFound, RunFailed, UsageError
+from mere.errors import LakeConflict, LeaseHeld, MereError, ReadOnlyRef, RunFailed, UsageError
 from mere.lake import faults, runs
 from mere.lake.commits import Commit
+from mere.lake.fence import Fence
 from mere.lake.lake import Lake
-from mere.lake.runs import Run, RunStatus
-from mere.names import MAIN, RUN_PREFIX, TableName
-from mere.pipeline import accept, across, unfinished
+from mere.lake.leases import Held
+from mere.lake.runs import Run
+from mere.names import MAIN, TableName
+from mere.pipeline import accept, across, resume, unfinished
 from mere.pipeline.build import AuditFailed, Built, Site, audit_across, build_model
 from mere.pipeline.evolution import readers_of
 from mere.pipeline.facts import facts
@@ -37,7 +39,7 @@ from mere.pipeline.request import (
     resolved,
 )
 from mere.pipeline.schedule import Failure, Unbuilt, execute
-from mere.pipeline.state import State
+from mere.pipeline.signed import Signed, sign
 from mere.pipeline.steps import Plan, Step, Wish
 from mere.pipeline.tables import BreakingChange
 from mere.project.functions import function
@@ -69,14 +71,16 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
     _get_ready(project)
     id_ = secrets.token_hex(6)
     try:
-        with _leased(project.lake, due, request, id_, listen) as check:
+        with _leased(project.lake, due, request, id_, listen) as held:
             due = planned(project, request, now)  # the run for which we waited may have done it
             _refuse_blocked(due)
             if not _has_work(due, request):
                 return Finished(due)
             branch = project.lake.run_branch(request.on, id=id_)
             faults.point("run.forked")
-            return _Running(project, request, branch.name, id_, now, check, listen).carry_out(due)
+            return _Running(project, request, new_run(project, request, branch.name, id_, now), now, listen).carry_out(
+                due, held
+            )
     except LeaseHeld as held:
         if request.if_running is IfRunning.SKIP:
             return Finished(due, skipped=held.message)
@@ -91,52 +95,16 @@ def _get_ready(project: Project) -> None:
 
 
 def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
-    id_ = str(request.resume)
-    lake, branch = project.lake, RUN_PREFIX + id_
-    past = _left(lake, id_)
+    lake = project.lake
+    past = resume.left(lake, str(request.resume))
     now = lake.now()
     wish = Wish.from_json(past.about.get("wish", {}))
-    asked = _as_then(project, replace(request, on=past.target, wish=wish), past, now)
+    asked = resume.as_then(project, replace(request, on=past.target, wish=wish), past, now)
     due = planned(project, asked, now)
     refuse_errors(project, asked, due)
     _get_ready(project)
-    with _leased(lake, due, asked, id_, listen) as check:
-        _left(lake, id_)  # whoever was waited for may have resumed it, too
-        unfinished.take_back(lake, branch, past.target)
-        lake.rebase(branch)  # what was mended may be data on the target
-        asked = replace(asked, wish=_still_wished(wish, facts(lake, branch, now).built_by_mere(), id_))
-        due = planned(project, asked, now, ref=branch)
-        _refuse_blocked(due)
-        return _Running(project, asked, branch, id_, now, check, listen).carry_out(due)
-
-
-def _still_wished(wish: Wish, built: Mapping[TableName, State], id_: str) -> Wish:
-    """Without what the run has already built on its branch, unless it is due again."""
-    begun = {name: state for name, state in built.items() if state.run == id_}
-    done = {name for name, state in begun.items() if not state.towards}
-    retry = {name: spans for name, spans in wish.retry.items() if name not in done}
-    return replace(wish, refresh=wish.refresh - begun.keys(), retry=retry, settled=frozenset(done))
-
-
-def _left(lake: Lake, id_: str) -> Run:
-    """A run that can be resumed."""
-    past = lake.run(id_)
-    if past.status is RunStatus.RUNNING:
-        raise UsageError(f"Run {id_} is still running.", remedy="Wait for it, or end it.")
-    if lake.store.ref(RUN_PREFIX + id_) is None:
-        raise RefNotFound(
-            f"The branch of run {id_} is gone: it was published, or swept.", remedy="Start anew: mere run"
-        )
-    return past
-
-
-def _as_then(project: Project, request: Request, past: Run, now: datetime) -> Request:
-    """With the models that the run was for, unless others are asked for."""
-    if request.selection:
-        return resolved(project, request, now)
-    chosen = past.about.get("chosen")
-    names = None if chosen is None else frozenset(map(TableName.parse, chosen))
-    return replace(request, selection=tuple(past.about.get("selection", ())), chosen=names)
+    anew = resume.take_over(lake, past, new_run(project, asked, past.branch, past.id, now))
+    return _Running(project, asked, anew, now, listen).go_on(due)
 
 
 def _has_work(due: Plan, request: Request) -> bool:
@@ -178,11 +146,11 @@ def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.") -> None:
 
 
 @contextmanager
-def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Callable[[], None]]:
-    """Hold the tables that will be written. What is given raises if they were lost meanwhile."""
+def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Held | None]:
+    """Hold the tables that will be written, if any will."""
     tables = [name for step in due.building for name in step.model.writes]
     if not tables:
-        yield lambda: None
+        yield None
         return
     holder = runs.holder(id_)
     with ExitStack() as stack:
@@ -193,45 +161,56 @@ def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener)
                 raise
             listen(Event("waiting", about={"for": busy.message}))
             held = stack.enter_context(lake.lease(tables, holder, request.on, wait=None))
-        yield held.check
+        yield held
 
 
 class _Running:
-    """One run, from its branch to its commit."""
+    """One attempt at a run, from its branch to its commit."""
 
-    def __init__(
-        self,
-        project: Project,
-        request: Request,
-        branch: str,
-        id_: str,
-        now: datetime,
-        check: Callable[[], None],
-        listen: Listener,
-    ) -> None:
+    def __init__(self, project: Project, request: Request, anew: Run, now: datetime, listen: Listener) -> None:
         self.project = project
         self.lake = project.lake
         self.request = request
         self._wish = request.wish  # as it was asked for, whatever of it is done by now
-        self.branch = branch
+        self.branch = anew.branch
         self.now = now
-        self.check = check
         self.listen = listen
         self.stop = threading.Event()
+        self._held: Held | None = None
+        self._signed: Signed = {}
         self._told_at = 0.0
         self._stack = ExitStack()
         self._opened: Session | None = None
-        self.record = Record(self.lake.store, new_run(project, request, branch, id_, now))
+        self.record = Record(self.lake.store, anew)
 
-    def carry_out(self, due: Plan) -> Finished:
-        with self.record.kept(), self._stack:
+    def carry_out(self, due: Plan, held: Held | None) -> Finished:
+        with self._begun():
+            return self._finish(due, held)
+
+    def go_on(self, due: Plan) -> Finished:
+        """With what an attempt before has left on the branch."""
+        with self._begun(), _leased(self.lake, due, self.request, self.id, self.listen) as held:
+            unfinished.take_back(self.lake, self.branch, self.request.on)
+            self._catch_up()  # what was mended may be data on the target
+            due = planned(self.project, self.request, self.now, ref=self.branch)
+            _refuse_blocked(due)
+            return self._finish(due, held)
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        with self.record.kept(self._cancel), self._stack:
             self.listen(Event("run", about={"id": self.id, "branch": self.branch, "on": self.request.on}))
-            if self.request.wish.forward_only:
-                known = facts(self.lake, self.branch, self.now)
-                accept.with_code(self.lake, self.project.graph, self.request.wish.forward_only, known, self.branch)
-            commit = self._built_and_published(due)
-            self.record.succeeded(commit)
-            return Finished(due, self.record.run, commit)
+            yield
+
+    def _finish(self, due: Plan, held: Held | None) -> Finished:
+        self._held = held
+        if self.request.wish.forward_only:
+            known = facts(self.lake, self.branch, self.now)
+            made = accept.with_code(self.lake, self.project.graph, self.request.wish.forward_only, known, self.branch)
+            sign(self._signed, made)
+        commit = self._built_and_published(due)
+        self.record.succeeded(commit)
+        return Finished(due, self.record.run, commit)
 
     def _built_and_published(self, due: Plan) -> Commit | None:
         """A target that moved meanwhile is caught up with: what that touches is built again, the rest is kept."""
@@ -246,17 +225,31 @@ class _Running:
                 if attempt == _REBASES:
                     raise
                 self.listen(Event("rebase", about={"tables": [str(each.key) for each in conflict.conflicts]}))
-                self.lake.rebase(self.branch)
-                built = facts(self.lake, self.branch, self.now).built_by_mere()
-                wish = _still_wished(self._wish, built, self.id)
-                self.request = replace(self.request, wish=wish)
+                self._catch_up()
                 due = planned(self.project, self.request, self.now, ref=self.branch)
                 _refuse_blocked(due, self._untouched)
         raise AssertionError("the last attempt returns or raises")
 
+    def _catch_up(self) -> None:
+        """The branch stands on the target's head afterwards, and what it has built is not asked for again."""
+        rebased = self.lake.rebase(self.branch)
+        self._signed.clear()
+        self._signed.update(resume.kept(rebased))
+        built = facts(self.lake, self.branch, self.now).built_by_mere()
+        self.request = replace(self.request, wish=resume.still_wished(self._wish, built, self.id))
+
+    def check(self) -> None:
+        self.record.check()
+        if self._held:
+            self._held.check()
+
     def _publish(self, relied_upon: Set[TableName]) -> Commit | None:
         message = self.request.message or f"run {self.id}"
-        published = self.lake.publish(self.branch, self.request.on, message=message, run=self.id, reads=relied_upon)
+        leased = (self._held.holder, self._held.tables) if self._held else ()
+        fence = Fence(self.id, self.request.on, self._signed, *leased)
+        published = self.lake.publish(
+            self.branch, self.request.on, message=message, run=self.id, reads=relied_upon, fence=fence
+        )
         commit = published.commit
         self.listen(Event("published", about={"commit": commit.id if commit else None, "on": self.request.on}))
         return commit
@@ -315,11 +308,6 @@ class _Running:
         needs: Mapping[TableName, Set[TableName]],
         work: Callable[[TableName], Built],
     ) -> dict[TableName, Built]:
-        def cancel() -> None:
-            self.stop.set()
-            if self._opened:
-                self._opened.cancel()
-
         def one(name: TableName) -> Built:
             begun = time.monotonic()
             try:
@@ -330,9 +318,14 @@ class _Running:
                 self.listen(Event("failed", name, failed))
                 raise
 
-        outcomes = execute(names, needs, one, self.request.threads, cancel, self.record.add)
+        outcomes = execute(names, needs, one, self.request.threads, self._cancel, self.record.add)
         self._refuse_failures()
         return {name: each for name, each in outcomes.items() if isinstance(each, Built)}
+
+    def _cancel(self) -> None:
+        self.stop.set()
+        if self._opened:
+            self._opened.cancel()
 
     def _site(self, due: Plan) -> Site:
         make = partial(function, self.project.folder)
@@ -352,7 +345,9 @@ class _Running:
             self.listen(Event("fetching", model, {"portion": portion.name, "bytes": done, "of": of}))
 
         target, go_on = self.request.on, self._go_on
-        return Site(self.lake, self.branch, target, shop, self.id, wish, go_on, started, outside, fetching)
+        return Site(
+            self.lake, self.branch, target, shop, self.id, wish, go_on, started, self._signed, outside, fetching
+        )
 
     def _told(self, built: Built) -> dict[str, Any]:
         return {"branch": self.branch, **described(built)}
@@ -388,9 +383,9 @@ class _Running:
         return self.record.run.id
 
     def _go_on(self) -> None:
+        self.check()
         if self.stop.is_set():
             raise RunFailed("interrupted")
-        self.check()
 
     @property
     def _untouched(self) -> str:

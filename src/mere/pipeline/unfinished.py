@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mere.config import default_author
-from mere.lake.commits import Change, CommitKind, Entry, Key, Space
+from mere.lake.commits import Change, Commit, CommitKind, Entry, Key, Space
 from mere.lake.history import commit_found
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
@@ -22,18 +22,18 @@ def take_back(lake: Lake, branch: str, parent: str) -> None:
     _put_back(lake, branch, parent, sound, "take back unfinished")
 
 
-def start_over(lake: Lake, branch: str, parent: str, table: TableName) -> None:
+def start_over(lake: Lake, branch: str, parent: str, table: TableName) -> Commit | None:
     """The table stands afterwards as it was forked, with its companions, whatever the branch has made of it."""
 
     def forked(key: Key, entries: Sequence[Entry | None]) -> Entry | None:
         return entries[0] if key.table in (table, *table.companions) else entries[-1]
 
-    _put_back(lake, branch, parent, forked, f"start over with {table}")
+    return _put_back(lake, branch, parent, forked, f"start over with {table}")
 
 
 def _put_back(
     lake: Lake, branch: str, parent: str, to: Callable[[Key, Sequence[Entry | None]], Entry | None], message: str
-) -> None:
+) -> Commit | None:
     """`to`: of what a table of the branch has been, beginning with how it was forked, what it is to be."""
 
     def changes() -> list[Change]:
@@ -47,7 +47,7 @@ def _put_back(
         found = [Change(key, head.entries.get(key), to(key, entries)) for key, entries in history.items()]
         return [change for change in found if change.old != change.new]
 
-    commit_found(lake.store, lake.reader, branch, CommitKind.REVERT, changes, default_author(), message)
+    return commit_found(lake.store, lake.reader, branch, CommitKind.REVERT, changes, default_author(), message)
 
 
 def _is_sound(lake: Lake, entry: Entry | None) -> bool:
