@@ -134,7 +134,7 @@ def test_what_would_lose_track_of_files_is_not_done_unasked(it: Shop, old: str, 
     step = it.plan()[TABLE]
     assert step["action"] == "blocked"
     assert ids(it) == [1, 2]
-    assert why in step["reasons"][0] or "what is said of it" in step["reasons"][0]
+    assert why in step["reasons"][0] or "its declaration" in step["reasons"][0]
 
 
 def test_a_changed_file_is_replaced_after_a_compaction(it: Shop, spark_on: Callable[..., Session]) -> None:

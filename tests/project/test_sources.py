@@ -12,6 +12,7 @@ from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project.model import Kind, Model
 from mere.project.sourcefile import READABLE
+from mere.sources import declaration
 from mere.sources.opened import opened
 from mere.sources.source import (
     Database,
@@ -273,15 +274,99 @@ def test_what_is_wrong_with_a_function(project: MakeProject, text: str, message:
     assert message in problem.problem
 
 
-def test_where_the_data_is_does_not_change_the_code(project: MakeProject) -> None:
-    def code(text: str) -> str:
-        return project({TRIPS: text}).model("bronze.trips").code
+# Each setting with two values: whether what the columns mean is another thing by the second.
+SAME, OTHER = "same", "other"
+COLUMN = "files: a.csv\ncolumns: {a: %s}"
+FILES_MEAN = [
+    ("files", "files: data/a.csv", "files: s3://b/c.csv", SAME),
+    ("files", "files: data/*/*.csv", "files: data/**/*.csv", SAME),
+    ("files", "files: data/a-{date}.csv", "files: data/b/c_{date}.csv", SAME),
+    ("files", "files: data/a-{date}.csv", "files: data/a-*.csv", OTHER),
+    ("files", "files: data/{a}-{b}.csv", "files: data/{b}-{a}.csv", OTHER),
+    ("files", "files: data/{a}-*.csv", "files: data/*-{a}.csv", OTHER),
+    ("files", "files: data/{a}.csv\npath_columns: false", "files: data/*.csv\npath_columns: false", SAME),
+    ("path_columns", "files: data/{a}.csv", "files: data/{a}.csv\npath_columns: false", OTHER),
+    ("format", "files: data/a.csv", "files: data/a.csv\nformat: jsonl", OTHER),
+    ("on_change", "files: a.csv", "files: a.csv\non_change: append", SAME),
+    ("batch", "files: a.csv", "files: a.csv\nbatch: 3", SAME),
+    ("empty_files", "files: a.csv", "files: a.csv\nempty_files: skip", SAME),
+    ("s3", "files: s3://b/a.csv", "files: s3://b/a.csv\ns3: {endpoint: 'http://127.0.0.1:1'}", SAME),
+    ("start", "files: a.csv", "files: a.csv\nstart: 2024-01", SAME),
+    ("columns", "files: a.csv\ncolumns: {a: int, b: int}", "files: a.csv\ncolumns: {b: int, a: int}", SAME),
+    ("columns.type", COLUMN % "int", COLUMN % "bigint", OTHER),
+    ("columns.from", COLUMN % "{from: A}", COLUMN % "{from: B}", OTHER),
+    ("columns.format", COLUMN % "{type: date}", COLUMN % "{type: date, format: d}", OTHER),
+    ("columns.optional", COLUMN % "int", COLUMN % "{type: int, optional: true}", SAME),
+    ("columns.description", COLUMN % "int", COLUMN % "{type: int, description: x}", SAME),
+    ("names", "files: a.csv", "files: a.csv\nnames: keep", OTHER),
+    ("trace", "files: a.csv", "files: a.csv\ntrace: {raw: line}", OTHER),
+    ("on_new_column", "files: a.csv", "files: a.csv\non_new_column: ignore", SAME),
+    ("max_bad", "files: a.csv", "files: a.csv\nmax_bad: 3", SAME),
+    ("every", "files: a.csv", "files: a.csv\nevery: 1h", SAME),
+    ("csv.delimiter", "files: a.csv", "files: a.csv\ncsv: {delimiter: tab}", OTHER),
+    ("csv.quote", "files: a.csv", "files: a.csv\ncsv: {quote: '~'}", OTHER),
+    ("csv.escape", "files: a.csv", "files: a.csv\ncsv: {escape: '~'}", OTHER),
+    ("csv.header", "files: a.csv", "files: a.csv\ncsv: {header: false}", OTHER),
+    ("csv.header", "files: a.csv\ncsv: {header: false}\ncolumns: {a: int, b: int}",
+     "files: a.csv\ncsv: {header: false}\ncolumns: {b: int, a: int}", OTHER),
+    ("csv.encoding", "files: a.csv", "files: a.csv\ncsv: {encoding: windows-1252}", OTHER),
+    ("csv.null", "files: a.csv", "files: a.csv\ncsv: {null: NA}", OTHER),
+    ("csv.multiline", "files: a.csv", "files: a.csv\ncsv: {multiline: true}", OTHER),
+]  # fmt: skip
+REST = "rest: {url: 'https://a.example/v1/orders'%s}"
+REST_MEAN = [
+    ("url", REST % "", "rest: {url: '${HOST}/v1/orders'}", SAME),
+    ("url", REST % "", "rest: {url: 'https://a.example/v1/customers'}", OTHER),
+    ("headers", REST % "", REST % ", headers: {Authorization: x}", SAME),
+    ("params", REST % "", REST % ", params: {currency: EUR}", OTHER),
+    ("records", REST % "", REST % ", records: data", OTHER),
+    ("paging", REST % "", REST % ", paging: {page: p}", SAME),
+    ("cursor", REST % ", cursor: a, since: s", REST % ", cursor: b, since: s", OTHER),
+    ("since", REST % ", cursor: a, since: s", REST % ", cursor: a, since: t", SAME),
+    ("overlap", REST % ", cursor: a, since: s", REST % ", cursor: a, since: s, overlap: 1h", SAME),
+    ("rate", REST % "", REST % ", rate: 1/s", SAME),
+    ("retries", REST % "", REST % ", retries: 2", SAME),
+    ("timeout", REST % "", REST % ", timeout: 2s", SAME),
+    ("key", REST % ", cursor: a, since: s" + "\nkey: id", REST % ", cursor: a, since: s" + "\nkey: [id, n]", OTHER),
+    ("key", REST % "" + "\nkey: id", REST % "" + "\nkey: [id, n]", SAME),
+]
+DATABASE = "database: {url: 'jdbc:x://a/b'%s}"
+DATABASE_MEAN = [
+    ("url", DATABASE % ", table: t", "database: {url: 'jdbc:x://c/d', table: t}", SAME),
+    ("table", DATABASE % ", table: t", DATABASE % ", table: u", OTHER),
+    ("query", DATABASE % ", query: SELECT 1 AS a", DATABASE % ", query: SELECT 2 AS a", OTHER),
+    ("cursor", DATABASE % ", table: t, cursor: a", DATABASE % ", table: t, cursor: b", OTHER),
+    ("overlap", DATABASE % ", table: t, cursor: a", DATABASE % ", table: t, cursor: a, overlap: 5", SAME),
+    ("partitions", DATABASE % ", table: t", DATABASE % ", table: t, partitions: {column: a, count: 2}", SAME),
+]
 
-    plain = code("files: data/a.csv\ncolumns: {a: int}")
-    assert code("files: s3://b/a.csv\ncolumns: {a: int}") == plain
-    assert code("files: data/a.csv\ncolumns: {a: int}\nmax_bad: 5\nevery: 1h\non_change: append") == plain
-    assert code("files: data/a.csv\ncolumns: {a: bigint}") != plain
-    assert code("files: data/a.csv\ncolumns: {a: int}\ncsv: {delimiter: tab}") != plain
+
+@pytest.mark.parametrize(("setting", "one", "two", "verdict"), [*FILES_MEAN, *REST_MEAN, *DATABASE_MEAN])
+def test_what_changes_the_meaning_of_the_columns_changes_the_code(
+    project: MakeProject, setting: str, one: str, two: str, verdict: str
+) -> None:
+    codes = [project({TRIPS: text}).model("bronze.trips").code for text in (one, two)]
+    assert (SAME if codes[0] == codes[1] else OTHER) == verdict
+
+
+def test_of_every_setting_it_is_known_whether_it_changes_the_meaning() -> None:
+    every = {key for key in (*declaration.OF_FILES, *declaration.OF_ALL) if key not in ("csv",)}
+    every |= {f"csv.{key}" for key in declaration.CSV_KEYS} | {f"columns.{key}" for key in declaration.COLUMN_KEYS}
+    assert {setting for setting, *_ in FILES_MEAN} == {"files", *every}
+    assert {setting for setting, *_ in REST_MEAN} == {*declaration.REST_KEYS, "key"}
+    assert {setting for setting, *_ in DATABASE_MEAN} == set(declaration.DATABASE_KEYS)
+
+
+def test_a_place_of_a_profile_may_have_other_fields(project: MakeProject) -> None:
+    graph = project({TRIPS: "files: data/{day}.csv".replace("{day}", "{date}")}).load()
+    trips = TableName("bronze", "trips")
+
+    def code(location: str) -> str:
+        place = config.Whereabouts(location, None, "mere.yaml", 1)
+        return graph.placed({"bronze.trips": place}).models[trips].code
+
+    assert code("s3://b/{date}.csv") == graph.models[trips].code
+    assert code("s3://b/*.csv") != graph.models[trips].code
 
 
 def test_variables_are_looked_up_when_something_is_fetched(

@@ -117,7 +117,7 @@ def _since_then(model: Model, state: State, facts: Facts, wish: Wish, effects: E
         case Kind.VIEW:
             return _view(model, state, facts, effects)
         case Kind.SOURCE:
-            return loading.since_then(model, state, facts, wish) or _skip(model)
+            return loading.since_then(model, state, facts, wish)
     return _whole(model, state, facts, effects)
 
 
@@ -158,7 +158,7 @@ def _language(model: Model) -> str:
     if isinstance(model.body, Csv):
         return "its file"
     if isinstance(model.body, Source):
-        return "what is said of it"
+        return "its declaration"
     return "SQL" if isinstance(model.body, Sql) else "Python code"
 
 

@@ -39,10 +39,11 @@ class BreakingChange(RunFailed):
             told.append(f"{model} {change}" + (f", read by {', '.join(read_by)}" if read_by else ""))
         lost = next((change.name for change in changes if change.what is What.DROPPED), None)
         rename = f"\nIf it has another name now: `columns: {{new_name: {{was: {lost}}}}}`." if lost else ""
-        super().__init__(
-            "\n".join([f"{model.file}: {told[0]}", *told[1:]]),
-            remedy=f"Keep the column in the query as it was, or let it go: mere run --allow-breaking {model}{rename}",
-        )
+        let_go = f"mere run --allow-breaking {model}"
+        remedy = f"Keep the column in the query as it was, or let it go: {let_go}{rename}"
+        if model.kind is Kind.SOURCE:  # which changes like this only where all of it is loaded again
+            remedy = f"mere run --full-refresh --allow-breaking {model}   to load it so"
+        super().__init__("\n".join([f"{model.file}: {told[0]}", *told[1:]]), remedy=remedy)
 
     def read_by(self, readers: Callable[[str], list[str]]) -> BreakingChange:
         return BreakingChange(self.model, self.changes, readers)

@@ -13,6 +13,7 @@ from mere.errors import ConfigError, UsageError
 from mere.names import TableName, near
 from mere.project.model import Kind, Model
 from mere.project.problems import Problems
+from mere.sources.meaning import meaning
 from mere.sources.source import Database, Files, Rest, Source
 
 CHANGED = "changed"
@@ -65,7 +66,10 @@ class Graph:
                 feed = replace(feed, url=place.location)
             else:
                 raise ConfigError(f"{name} is a function, which is nowhere else", file=place.file, line=place.line)
-            models[model.name] = replace(model, body=replace(model.body, feed=feed))
+            body = replace(model.body, feed=feed)
+            if isinstance(feed, Files):  # the fields of the path may be others
+                body = replace(body, code=meaning(body))
+            models[model.name] = replace(model, body=body)
         return Graph(models)
 
     @cached_property

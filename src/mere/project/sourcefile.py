@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,8 @@ from mere.project.model import Kind, Model
 from mere.project.problems import Problems
 from mere.project.settings import SOURCE_KEYS, Settings, name_by_path, read_settings
 from mere.sources import declaration
-from mere.sources.source import RESERVED, Database, Feed, Files, Function, OnChange, Rest, Source
+from mere.sources.meaning import meaning
+from mere.sources.source import RESERVED, Feed, Files, Function, OnChange, Rest, Source
 
 DEFAULT_SCHEMA = "bronze"
 # The rule that a row can be read at all, and fits the declared types.
@@ -69,7 +68,7 @@ def body_of(found: Mapping[str, Entry], feed: Feed, code: str, problems: Problem
     settings.fields["columns"].update(described)
     with problems.gather():
         _check_trace(found, source)
-    return replace(source, code=_code(source, code))
+    return replace(source, code=meaning(source, settings.fields.get("key", ()), code))
 
 
 def model_of(
@@ -117,24 +116,3 @@ def _check_trace(found: Mapping[str, Entry], source: Source) -> None:
             "without a column for the file its rows cannot be replaced when it changes",
             "Keep `trace.file`, or write `on_change: append` or `on_change: fail`.",
         )
-
-
-def _code(source: Source, function: str) -> str:
-    """Of what decides how rows are made: not where the data is, nor how often it is asked for."""
-    how: list[Any] = [
-        function,
-        {name: asdict(each) for name, each in source.columns.items()},
-        source.keep_names,
-        source.path_columns,
-        asdict(source.trace),
-    ]
-    match source.feed:
-        case Files() as files:
-            how += [files.format, asdict(files.text)]
-        case Rest() as rest:
-            how += [rest.records, rest.cursor]
-        case Database() as database:
-            how += [database.table, database.query, database.cursor]
-        case Function() as feed:
-            how += [feed.cursor]
-    return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()

@@ -224,6 +224,12 @@ def _written(part: str, start: datetime) -> str:
     return "".join(written[_WRITTEN[token["field"]]] if token["field"] else token[0] for token in _tokens(part))
 
 
+def fields_in_order(location: str) -> list[str]:
+    """The fields of a pattern, with the wildcards among which they stand; empty without a field."""
+    found = [token[0] for token in _TOKEN.finditer(location) if token["field"] is not None or token["wild"]]
+    return found if any(each.startswith("{") for each in found) else []
+
+
 def _tokens(part: str) -> Iterator[re.Match[str]]:
     return _TOKEN.finditer(part)
 

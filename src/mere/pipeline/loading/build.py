@@ -24,6 +24,7 @@ from mere.pipeline.loading.bring import Brought, Known, Place, Way, bring
 from mere.pipeline.loading.ledger import Ledger
 from mere.pipeline.loading.lines import with_lines
 from mere.pipeline.loading.records import LINE, RAW, WHY
+from mere.pipeline.loading.unseen import Unseen
 from mere.pipeline.materialize import WRITTEN, Workshop, literal, writer
 from mere.pipeline.quarantine.lookups import looked_up
 from mere.pipeline.steps import Step
@@ -64,6 +65,7 @@ class Loading:
         self._seen = {each.columns for each in self.loaded.values() if each.columns}
         self.aside = Aside(self.model, self.source, self.lake, self.branch, self.run, self.shop)
         self.ledger = Ledger(self.model, self.lake, self.branch, self.shop)
+        self.unseen = Unseen(self.model)
 
     @property
     def model(self) -> Model:
@@ -84,6 +86,8 @@ class Loading:
             faults.point("load.batch")
             last = number == len(batches)
             pausing = not last and time.monotonic() - self._signed > _PAUSE
+            if last:
+                self.unseen.refuse()
             if last or pausing:
                 self._record()
             yield pausing
@@ -99,7 +103,7 @@ class Loading:
                 return
             rules = row_rules(self.model.audits, None)
             faults.point("load.reading")
-            frame = self._traced(brought.frame)
+            frame = self._with_unseen(self._traced(brought.frame), table)
             frame = frame.withColumn(RULES, expr(f"IF({_BAD}, array_union(array('{READABLE}'), {RULES}), {RULES})"))
             if asked := [rule for rule in rules if rule.name != READABLE]:
                 # What could not be read has broken a rule, and no value of which another could tell anything.
@@ -126,7 +130,7 @@ class Loading:
             return Known()
         added = {name.casefold() for name in self.source.trace.names}
         schema = self.shop.spark.table(name_of(self.model.name)).schema
-        own = [each for each in schema if each.name.casefold() not in added]
+        own = [each for each in schema if each.name.casefold() not in added and each.name not in self.unseen]
         return Known([(each.name, each.dataType.simpleString()) for each in own], self._seen)
 
     def _traced(self, frame: DataFrame) -> DataFrame:
@@ -135,6 +139,11 @@ class Loading:
         if trace.raw != RAW:
             added[trace.raw] = quoted(RAW)
         return frame.selectExpr("*", *(f"{sql} AS {quoted(name)}" for name, sql in added.items() if name))
+
+    def _with_unseen(self, rows: DataFrame, table: Metadata | None) -> DataFrame:
+        if self._afresh and table and not self.step.breaking:
+            self.unseen.begin(table, self.shop.spark.table(name_of(self.model.name)).schema, rows)
+        return self.unseen.filled(rows)
 
     def _put_good(
         self, batch: Sequence[Portion], brought: Brought, frame: DataFrame, table: Metadata | None, dirty: bool

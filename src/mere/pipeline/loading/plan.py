@@ -34,11 +34,12 @@ def afresh(model: Model, facts: Facts, wish: Wish, *because: str) -> Step:
         remedy = f"Put files there, or mend `files` in {model.file}."
         return Step(model, Action.BLOCKED, (f"no file matches {feed.location}",), remedy=remedy)
     step = _load(model, _limited(_within(offered.new, wish.only), wish), *because)
-    return replace(step, action=Action.BUILD, afresh=True)
+    there = {each.name for each in offered.new}
+    gone = [name for name in facts.loaded(model.name) if name not in there] if isinstance(feed, Files) else []
+    return _with_gone(replace(step, action=Action.BUILD, afresh=True), gone, "their rows go")
 
 
-def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step | None:
-    """None if there is nothing to load."""
+def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step:
     body, loaded = _source(model), facts.loaded(model.name)
     if blocked := _lost_track(model, facts):
         return blocked
@@ -48,18 +49,28 @@ def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step | N
     offered = facts.offered(model, loaded)
     if refused := _refused(model, offered) or _under_other_names(model, offered):
         return refused
+    return _with_gone(_due(model, state, offered, wish), [each.portion for each in offered.gone], "the rows stay")
+
+
+def _due(model: Model, state: State, offered: Offered, wish: Wish) -> Step:
+    body = _source(model)
     there = (*offered.new, *offered.changed, *(() if model.name in wish.settled else offered.same))
     if wish.only is not None and any(each.span for each in there):
         chosen = _within(there, wish.only)
-        return _loaded_again(model, chosen, f"{_named(chosen)}: asked for by --from and --to") if chosen else None
+        asked_for = f"{_named(chosen)}: asked for by --from and --to"
+        return _loaded_again(model, chosen, asked_for) if chosen else _up_to_date(model)
     if offered.changed and isinstance(body.feed, Files) and body.feed.on_change is OnChange.FAIL:
         why = f"changed after {'it was' if len(offered.changed) == 1 else 'they were'} loaded"
         remedy = f"Put back what was there, or write `on_change: replace` in {model.file}."
         return Step(model, Action.BLOCKED, (f"{_named(offered.changed)} {why}",), remedy=remedy)
     because = [f"{what}: {_named(portions)}" for what, portions in _kinds(model, offered) if portions]
     if because:
-        return _with_notes(_load(model, _limited([*offered.new, *offered.changed], wish), *because), offered)
-    return Step(model, Action.AUDIT, ("not audited yet",)) if state.towards else None
+        return _load(model, _limited([*offered.new, *offered.changed], wish), *because)
+    return Step(model, Action.AUDIT, ("not audited yet",)) if state.towards else _up_to_date(model)
+
+
+def _up_to_date(model: Model) -> Step:
+    return Step(model, Action.SKIP, ("up to date",))
 
 
 def _next_time(source: Source, loaded: Iterable[Loaded]) -> datetime | None:
@@ -135,13 +146,15 @@ def _kinds(model: Model, offered: Offered) -> list[tuple[str, Sequence[Portion]]
     ]
 
 
-def _with_notes(step: Step, offered: Offered) -> Step:
-    if not offered.gone:
+def _with_gone(step: Step, names: Sequence[str], rows: str) -> Step:
+    """Said at each plan, whatever else is due: the table has what the world outside has no more. `rows`: what becomes
+    of them."""
+    if not names:
         return step
-    names = ", ".join(each.portion for each in offered.gone[:_SHOWN]) + (" …" if len(offered.gone) > _SHOWN else "")
-    count = len(offered.gone)
+    count = len(names)
     what = "a file that was loaded is" if count == 1 else f"{count:,} files that were loaded are"
-    return replace(step, notes=(*step.notes, f"{what} not there any more, and the rows stay: {names}"))
+    shown = ", ".join(names[:_SHOWN]) + (" …" if count > _SHOWN else "")
+    return replace(step, notes=(*step.notes, f"{what} not there any more, and {rows}: {shown}"))
 
 
 def _load(model: Model, portions: Iterable[Portion], *because: str) -> Step:
