@@ -179,7 +179,15 @@ class JarsUnavailable(EngineError):
 
 
 class SparkFailed(EngineError):
-    pass
+    """`problem` is the message without the place in the SQL, which is `line` and `column` where they are known."""
+
+    def __init__(
+        self, problem: str, *, remedy: str | None = None, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(problem if line is None else f"{problem} (line {line}, column {column})", remedy=remedy)
+        self.problem = problem
+        self.line = line
+        self.column = column
 
 
 class QueryError(MereError):

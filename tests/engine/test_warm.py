@@ -142,7 +142,7 @@ def test_an_engine_that_goes_sees_who_came_or_is_not_found_any_more(
     with Lake.create(place.folder / "lake") as lake:
         Place.of(lake.location).make()
         asked = replace(SETTINGS, keep_warm=timedelta(minutes=1))
-        assert module._on_warm(lake, asked, 0, ()) == "a JVM of its own: the warm engine has ended"
+        assert module._on_warm(lake, asked, 0, ()) == "the warm engine has ended"
 
 
 def test_an_engine_ends_when_nobody_uses_it_or_can_find_it(place: Place, held: int) -> None:
@@ -292,7 +292,7 @@ def test_an_engine_that_is_in_use_does_not_make_way(warm_engine: Engine, warm_la
 
 def test_much_data_gets_a_jvm_that_is_tuned_for_it(warm_engine: Engine, warm_lake: Lake) -> None:
     found = module._on_warm(warm_lake, SETTINGS, TOO_MUCH_FOR_WARM, ())
-    assert found == "a JVM of its own, tuned for throughput: 268 MB will be read"
+    assert found == "268 MB will be read, for which it is tuned"
 
 
 def test_a_switch_lets_sessions_pass_by(warm_engine: Engine, warm_lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

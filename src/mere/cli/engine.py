@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import click
 
-from mere import config
-from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say
+from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say, spark_settings
 from mere.config import SparkSettings
 from mere.engine import warm
 from mere.engine.discovery import Engine
@@ -35,7 +33,7 @@ def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
     """Start the lake's engine, unless it runs. One with other settings that nobody uses is replaced."""
     if idle == timedelta(0):
         raise UsageError("--idle must be longer than nothing.", remedy="To end the engine: mere engine stop")
-    lake, settings = open_lake(ctx), _settings(ctx)
+    lake, settings = open_lake(ctx), spark_settings(ctx)
     if settings.remote is not None:
         raise UsageError(
             f"This lake is worked on by the Spark at {settings.remote}: there is no engine to keep warm here.",
@@ -57,7 +55,7 @@ def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
     """Whether the lake has a warm engine, who uses it, and whether the next session will."""
-    lake, settings = open_lake(ctx), _settings(ctx)
+    lake, settings = open_lake(ctx), spark_settings(ctx)
     found = warm.running(lake.location)
     if as_json:
         print_json(_json(lake, found, settings) if found else {"running": False})
@@ -82,12 +80,6 @@ def stop(ctx: click.Context, now: bool, as_json: bool) -> None:
         print_json({"stopped": ended is not None, "pid": ended.pid if ended else None})
     else:
         say(f"the warm engine was stopped: process {ended.pid}" if ended else "no warm engine")
-
-
-def _settings(ctx: click.Context) -> SparkSettings:
-    file = config.find_project(Path.cwd())
-    named = ctx.find_root().obj["lake"]
-    return SparkSettings() if file is None or named else config.load(file, ctx.find_root().obj["profile"]).spark
 
 
 def _json(lake: Lake, found: Engine, settings: SparkSettings) -> dict[str, Any]:

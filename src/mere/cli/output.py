@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mere import config
-from mere.config import S3Settings
+from mere.config import S3Settings, SparkSettings
 from mere.errors import LakeError, LakeNotFound, UsageError
 from mere.lake.clock import skew
 from mere.lake.commits import Change, Commit, Kind, Space
@@ -85,6 +85,13 @@ def open_lake(ctx: click.Context) -> Lake:
         if found := skew(lake.store):
             click.echo(f"{found.message}\n{found.remedy}", err=True)
     return lake
+
+
+def spark_settings(ctx: click.Context) -> SparkSettings:
+    """Those of the profile. A lake that was named by its place may be another one than the project's."""
+    options = ctx.find_root().obj
+    file = config.find_project(Path.cwd())
+    return SparkSettings() if file is None or options["lake"] else config.load(file, options["profile"]).spark
 
 
 def parse_variables(given: Sequence[str]) -> dict[str, str]:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
 
 from mere.cli import rendering
-from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say, size
+from mere.cli.output import (
+    Column,
+    example,
+    json_option,
+    moment,
+    open_lake,
+    print_json,
+    print_table,
+    say,
+    size,
+    spark_settings,
+)
 from mere.errors import MetadataMissing
 from mere.lake.tableset import TableSet
 from mere.names import TableName
@@ -54,22 +66,33 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
         'mere sql --at main@2d "from gold.orders" --format csv > orders.csv',
         "mere sql 'select * from \"main~1\".gold.orders except from gold.orders'",
         "mere sql - < report.sql",
+        'mere sql --spark "select percentile(amount, 0.5) from gold.orders"',
     )
 )
 @click.argument("query")
 @click.option("--at", default="main", show_default=True, metavar="REF", help="Where schema.table is looked up.")
 @click.option("--format", "style", type=click.Choice(["table", *rendering.WRITERS]), default="table", show_default=True)
 @click.option("--json", "style", flag_value="json", help="The same as --format json.")
+@click.option("--spark", is_flag=True, help="In Spark's SQL, on the warm engine: mere engine start.")
 @click.option("-n", "--max-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Of a table.")
 @click.pass_context
-def sql(ctx: click.Context, query: str, at: str, style: str, max_rows: int) -> None:
+def sql(ctx: click.Context, query: str, at: str, style: str, spark: bool, max_rows: int) -> None:
     """Run one SQL query over one commit of a ref, with DuckDB, without a JVM. QUERY may be - for standard input.
 
     The first part of a name may be another ref: dev.gold.orders, "main~3".gold.orders.
     """
     text = sys.stdin.read() if query == "-" else query
-    with open_lake(ctx).sql(text, at) as result:
+    with _asked(ctx, text, at, spark) as result:
         if style in rendering.WRITERS:
             rendering.WRITERS[style](result)
         else:
             rendering.table(result, max_rows)
+
+
+def _asked(ctx: click.Context, text: str, at: str, spark: bool) -> AbstractContextManager[rendering.Result]:
+    lake = open_lake(ctx)
+    if not spark:
+        return lake.sql(text, at)
+    from mere.engine.query import query
+
+    return query(lake, text, at, spark_settings(ctx))

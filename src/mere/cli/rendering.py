@@ -6,25 +6,43 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
 from mere.cli.output import Column, print_table
-from mere.lake.query import Result
 
 _NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
 
 
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+
+
+class Result(Protocol):
+    """Of a query, whoever ran it."""
+
+    @property
+    def columns(self) -> Sequence[Named]: ...
+    def rows(self) -> Iterator[tuple[Any, ...]]: ...
+
+
 def table(result: Result, max_rows: int) -> None:
     rows = list(islice(result.rows(), max_rows + 1))
-    columns = [Column(c.name, any(word in c.type for word in _NUMBERS) and "[" not in c.type) for c in result.columns]
+    columns = [Column(each.name, _is_number(each.type)) for each in result.columns]
     print_table(columns, [[cell(value) for value in row] for row in rows[:max_rows]])
     if len(rows) > max_rows:
         click.echo(f"… more than {max_rows:,} rows: --max-rows shows more, --format csv all of them", err=True)
+
+
+def _is_number(type_: str) -> bool:
+    return any(word in type_ for word in _NUMBERS) and not any(mark in type_ for mark in "[<")
 
 
 def write_csv(result: Result) -> None:

@@ -153,46 +153,73 @@ def session(
     """
     settings = settings or settings_of(lake)
     catalog = lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
+    drivers = tuple(dict.fromkeys((*needed(catalog.properties), *drivers)))
     with _lock:
-        opened = _opened(lake, settings, read_bytes, tuple(dict.fromkeys((*needed(catalog.properties), *drivers))))
-        try:
-            signed = {"spark.sql.iceberg.snapshot-property.mere.author": author or default_author()}
-            opened._driver.configure(opened.spark, signed)
-            opened.use(ref)
-        except BaseException as exc:
-            failure = opened._driver.failure_of(exc)
-            opened.stop()
-            if failure is not None:
-                raise failure from exc
-            raise
+        return _on_ref(_opened(lake, settings, read_bytes, drivers), ref, author)
+
+
+def session_on_server(lake: Lake, ref: str = "main", *, settings: SparkSettings | None = None) -> Session:
+    """A session on a server that runs: the lake's warm engine, or the one at `remote`. Never a JVM of its own."""
+    settings = settings or settings_of(lake)
+    catalog = lake.spark_catalog(ref)
+    with _lock:
+        found = _on_server(lake, settings, 0, needed(catalog.properties))
+        if isinstance(found, Session):
+            return _on_ref(found, ref, None)
+    if warm.is_switched_off():
+        raise EngineError("The warm engine is switched off, by MERE_ENGINE=off.", remedy="Unset MERE_ENGINE.")
+    if found:
+        raise EngineError(f"{found[0].upper()}{found[1:]}.", remedy="Replace it by one that fits: mere engine start")
+    raise EngineError("No warm engine runs for this lake.", remedy="Start one: mere engine start")
+
+
+def _on_ref(opened: Session, ref: str, author: str | None) -> Session:
+    try:
+        signed = {"spark.sql.iceberg.snapshot-property.mere.author": author or default_author()}
+        opened._driver.configure(opened.spark, signed)
+        opened.use(ref)
+    except BaseException as exc:
+        failure = opened._driver.failure_of(exc)
+        opened.stop()
+        if failure is not None:
+            raise failure from exc
+        raise
     return opened
 
 
 def _opened(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Session:
-    """On a server if there is one for it, else in a JVM of this process. It is either: pyspark's functions can make
-    columns for one of them at a time."""
+    """On a server if there is one for it, else in a JVM of this process."""
     about = ""
-    own = _driver is not None and _driver.alive
-    if settings.remote is not None:
-        if own:
-            raise EngineError(
-                f"This process runs a Spark of its own, so that it cannot use the one at {settings.remote}.",
-                remedy="Stop its sessions first.",
-            )
-        return _on_remote(lake, settings, settings.remote)
-    if not own:
-        found = _on_warm(lake, settings, read_bytes, drivers)
+    if settings.remote is not None or not _runs_a_jvm():
+        found = _on_server(lake, settings, read_bytes, drivers)
         if isinstance(found, Session):
             return found
-        about = found
         if connect.is_open():
             raise EngineError(
                 "This process has a session on a server of Spark, so that it cannot run a Spark of its own.",
                 remedy="Stop that session first.",
             )
+        about = f"a JVM of its own: {found}" if found else ""
     driver = _running(settings, read_bytes, drivers)
     spark = driver.open(settings)
     return Session(driver, spark, lake, lambda: _close(driver, spark), about)
+
+
+def _runs_a_jvm() -> bool:
+    return _driver is not None and _driver.alive
+
+
+def _on_server(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Session | str:
+    """A session on the server at `remote` or on the lake's warm engine, or why there is none."""
+    if _runs_a_jvm():
+        # It is either: pyspark's functions can make columns for one of them at a time.
+        raise EngineError(
+            f"This process runs a Spark of its own, so that it cannot use {settings.remote or 'the warm engine'}.",
+            remedy="Stop its sessions first.",
+        )
+    if settings.remote is not None:
+        return _on_remote(lake, settings, settings.remote)
+    return _on_warm(lake, settings, read_bytes, drivers)
 
 
 def _on_remote(lake: Lake, settings: SparkSettings, url: str) -> Session:
@@ -211,15 +238,15 @@ def _on_warm(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequ
     elif not isinstance(location, str) or not warm.is_expected(location, settings):
         return ""
     elif read_bytes >= TOO_MUCH_FOR_WARM:
-        return f"a JVM of its own, tuned for throughput: {read_bytes / 1e6:,.0f} MB will be read"
+        return f"{read_bytes / 1e6:,.0f} MB will be read, for which it is tuned"
     else:
         found = warm.find(location, settings, drivers)
     if isinstance(found, str):
-        return f"a JVM of its own: {found}" if found else ""
+        return found
     try:
         connection = warm.connect(location, found)
     except warm.Ended:
-        return "a JVM of its own: the warm engine has ended"
+        return "the warm engine has ended"
     _warm = location, found
     try:
         tuned = {SHUFFLE_PARTITIONS: str(shuffle_partitions(settings, Work.of(read_bytes)))}
@@ -229,7 +256,7 @@ def _on_warm(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequ
         connection.close()
         if not is_from_spark(exc):
             raise
-        return "a JVM of its own: the warm engine does not answer"
+        return "the warm engine does not answer"
     return Session(connection, connection.spark, lake, connection.close, f"the warm engine, process {found.pid}")
 
 

@@ -118,7 +118,10 @@ def explain(exc: BaseException) -> SparkFailed:
             f"This Spark has no {missing[1] or missing[2]} on its class path.",
             remedy="Whoever started it has to put the jar there: see the page on the engine in the docs.",
         )
-    return SparkFailed(_python_failure(text) or _message(text, trace) + _place(text))
+    if failed := _python_failure(text):
+        return SparkFailed(failed)
+    line, column = _position(text)
+    return SparkFailed(_message(text, trace) + ("" if line else _call_site(text)), line=line, column=column)
 
 
 def _lost(exc: BaseException) -> SparkFailed:
@@ -199,13 +202,14 @@ def _cleaned(text: str) -> str:
     return _first_line(text)
 
 
-def _place(text: str) -> str:
-    if position := _POSITION.search(text):
-        column = int(position[3]) + (0 if position[2] else 1)
-        return f" (line {position[1]}, column {column})"
-    if site := _CALL_SITE.search(text):
-        return f" ({Path(site[1]).name}, line {site[2]})"
-    return ""
+def _position(text: str) -> tuple[int, int] | tuple[None, None]:
+    found = _POSITION.search(text)
+    return (int(found[1]), int(found[3]) + (0 if found[2] else 1)) if found else (None, None)
+
+
+def _call_site(text: str) -> str:
+    site = _CALL_SITE.search(text)
+    return f" ({Path(site[1]).name}, line {site[2]})" if site else ""
 
 
 def _python_failure(text: str) -> str | None:

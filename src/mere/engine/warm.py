@@ -81,9 +81,13 @@ def sessions(location: str) -> list[str]:
     return Place.of(location).sessions()
 
 
+def is_switched_off() -> bool:
+    return os.environ.get(_SWITCH, "").lower() in ("off", "0", "false")
+
+
 def is_expected(location: str, settings: SparkSettings) -> bool:
     """Whether a session on the lake would look for a warm engine."""
-    if os.environ.get(_SWITCH, "").lower() in ("off", "0", "false"):
+    if is_switched_off():
         return False
     return settings.keep_warm is not None or Place.of(location).file.is_file()
 

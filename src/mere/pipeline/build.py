@@ -3,7 +3,6 @@ with its state."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import Finding, evaluate
 from mere.audits.quarantine import Counts, judged
 from mere.engine.translate import explain, is_from_spark
-from mere.errors import LakeConflict, MereError, RunFailed
+from mere.errors import LakeConflict, MereError, RunFailed, SparkFailed
 from mere.lake import changes, faults
 from mere.lake.commits import Commit, Key, Stats
 from mere.lake.guards import SAMPLE
@@ -49,7 +48,6 @@ from mere.sources.outside import Outside
 from mere.sources.source import Portion, Source
 from mere.windows import NEVER, Spans, stamp
 
-_LINE = re.compile(r"\(line (\d+), column (\d+)\)")
 # A table below this is audited by DuckDB where that means the same: a query on a JVM that has just been started takes
 # half a second of CPU time, whatever it reads.
 _LOCAL = 256 * 1024 * 1024
@@ -416,23 +414,16 @@ def explained(model: Model) -> Iterator[None]:
     except Exception as exc:
         if is_from_spark(exc):
             failure = explain(exc)
-            raise RunFailed(
-                f"{_place(model, failure.message)}: {_without_line(failure.message)}", remedy=failure.remedy
-            ) from exc
+            raise RunFailed(f"{_place(model, failure)}: {failure.problem}", remedy=failure.remedy) from exc
         if model.file.endswith(".py"):
             raise RunFailed(f"{_python_place(model, exc)}: {type(exc).__name__}: {exc}") from exc
         raise
 
 
-def _place(model: Model, message: str) -> str:
-    found = _LINE.search(message)
-    if not found or not isinstance(model.body, Sql):
+def _place(model: Model, failure: SparkFailed) -> str:
+    if failure.line is None or not isinstance(model.body, Sql):
         return f"{model.file}:{model.body.line}"
-    return f"{model.file}:{model.body.line + int(found[1]) - 1}:{found[2]}"
-
-
-def _without_line(message: str) -> str:
-    return _LINE.sub("", message).rstrip()
+    return f"{model.file}:{model.body.line + failure.line - 1}:{failure.column}"
 
 
 def _python_place(model: Model, exc: BaseException) -> str:

@@ -16,6 +16,7 @@ from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.commits import Commit
 from mere.lake.query import errors, statements
 from mere.lake.query.bindings import Bindings, database
+from mere.lake.query.edits import Edits, edited, original
 from mere.lake.query.statements import Statement
 from mere.lake.storage import canonical
 from mere.lake.tableset import TableSet
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from mere.lake.lake import Lake
 
-Edits = Sequence[tuple[int, int, str]]
 Explain = Callable[[], AbstractContextManager[None]]
 
 
@@ -119,7 +119,7 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
             explained.edits = bindings.bind_names(statement)
             if statement.lists_tables:
                 bindings.list_tables()
-            connection.execute(_edited(sql, explained.edits))
+            connection.execute(edited(sql, explained.edits))
     return Result(connection, sets[at].commit, explained)
 
 
@@ -184,26 +184,6 @@ def _absolute(destination: str) -> PurePath:
     return PurePosixPath(plain) if is_s3(plain) else Path(plain).expanduser().resolve()
 
 
-def _edited(sql: str, edits: Edits) -> str:
-    content = sql.encode()
-    for start, end, text in sorted(edits, reverse=True):
-        content = content[:start] + text.encode() + content[end:]
-    return content.decode()
-
-
-def _original(position: int | None, edits: Edits) -> int | None:
-    """A position in the text that DuckDB got, as one in the text that the user wrote."""
-    shift = 0
-    for start, end, text in sorted(edits):
-        length = len(text.encode())
-        if position is None or position < start + shift:
-            break
-        if position < start + shift + length:
-            return start
-        shift += length - (end - start)
-    return None if position is None else position - shift
-
-
 @contextmanager
 def explained(bindings: Bindings, sql: str) -> Iterator[None]:
     """Turns DuckDB's errors into mere's, where the names in the SQL are DuckDB's own already."""
@@ -243,7 +223,7 @@ class _Explained:
             raise self._explain(errors.details(error)) from error
 
     def _explain(self, found: errors.Details) -> MereError:
-        position = _original(found.position, self.edits)
+        position = original(found.position, self.edits)
         if self.bindings is None:
             return errors.of_query(found, self.sql, position)
         if found.missing is not None or found.missing_catalog is not None:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
+from mere.lake.query.edits import check_text
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -77,8 +78,7 @@ class Statement:
 
 def read(connection: DuckDBPyConnection, sql: str) -> Statement:
     """One statement that only reads; any other is refused."""
-    if "\0" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
-        raise QueryError("The query has characters in it that are not text.")
+    check_text(sql)
     found = connection.extract_statements(sql)
     tokens = tuple(_tokens(sql))
     while tokens and tokens[-1].text == ";":
