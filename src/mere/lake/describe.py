@@ -17,9 +17,13 @@ def counted(change: Change, reader: MetadataReader) -> Change:
     """The change with the rows and files that it added and removed."""
     if change.key.space is Space.PROPERTY:
         return change
-    old, new = _readable(change.old, reader), _readable(change.new, reader)
-    unread = (change.old and old is None) or (change.new and new is None)
-    return change if unread else change._replace(stats=growth(old, new))
+    try:
+        old, new = change.old and change.old.value, change.new and reader.read(change.new.value)
+        if old and new:
+            return change._replace(stats=reader.growth(old, new))
+        return change._replace(stats=growth(reader.read(old) if old else None, new))
+    except LakeError:
+        return change
 
 
 def described(commit: Commit, reader: MetadataReader) -> Commit:

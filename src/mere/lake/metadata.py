@@ -25,6 +25,10 @@ Json = dict[str, Any]
 
 ORIGIN = "mere.adopted-from"  # the property that keeps where the metadata of an adopted table was
 _KNOWN = 5000
+# In JSON a quote inside of a string has a backslash before it, so that these are nothing but keys; and of objects with
+# keys of the user's own, the values are strings.
+_CURRENT = re.compile(rb'"current-snapshot-id"\s*:\s*(-?\d+)')
+_UUID = re.compile(rb'"table-uuid"\s*:\s*"([^"\\]+)"')
 
 
 class Snapshot:
@@ -167,10 +171,25 @@ class MetadataReader:
         self._known: dict[str, Metadata] = {}
 
     def read(self, location: str) -> Metadata:
+        known = self._known.get(location)
+        return known or self._parsed(location, self.storage.read(location))
+
+    def growth(self, old: str, new: Metadata) -> Stats:
+        """Rows and files added and removed since the old file. A publish asks that of hundreds of tables: all that it
+        has to know of the old one, nearly always, is its snapshot, and to look for that takes a tenth of parsing it."""
+        if old not in self._known:
+            content = self.storage.read(old)
+            uuids, snapshots = _UUID.findall(content), _CURRENT.findall(content)
+            forward = new.since(int(snapshots[0])) if len(uuids) == len(snapshots) == 1 else None
+            if forward is not None and uuids[0].decode() == new.uuid:
+                return _sum(forward)
+            self._parsed(old, content)
+        return growth(self.read(old), new)
+
+    def _parsed(self, location: str, content: bytes) -> Metadata:
         if location not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()  # a process that lives long must not keep every metadata file it ever saw
-            content = self.storage.read(location)
             try:
                 raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
             except (ValueError, OSError) as error:
