@@ -21,8 +21,9 @@ from mere.cli import main, testing
 from mere.config import SparkSettings
 from mere.lake.lake import Lake
 from mere.lake.rows import stamp
-from mere.lake.runs import Run, RunStatus
+from mere.lake.runs import Run, RunStatus, holder
 from mere.lake.sqlite import SqliteStore
+from mere.names import TableName
 from tests.lake import iceberg
 from tests.lake.foreign import Foreign, ForeignOnPostgres
 from tests.services.postgres import PASSWORD, Postgres
@@ -249,6 +250,34 @@ def test_what_a_dead_run_keeps_is_said_and_can_be_cleaned(mere: Shell) -> None:
     assert {each["id"]: each["status"] for each in mere.json("runs")} == {"d1": "failed", "b1": "running"}
     swept = mere.json("gc", "--dry-run")
     assert (swept["dead_runs"], [each["who"] for each in swept["live"]]) == ([], ["run b1"])
+
+
+def test_a_run_that_is_not_to_finish_is_ended(mere: Shell) -> None:
+    with Lake.open(mere.folder / "lake") as lake:
+        now = lake.now()
+        about = {"process": {"host": "elsewhere", "pid": 12, "boot": "b", "namespace": "n", "started": 1}}
+        for id_ in ("b1", "b2"):
+            lake.store.save_run(Run(id_, "main", f"run_{id_}", RunStatus.RUNNING, "ann", now, now, None, about))
+            lake.run_branch(id=id_)
+        lake.store.acquire("main", [TableName("gold", "orders")], holder("b1"), timedelta(minutes=1))
+        said = mere("run", "--resume", "b1", exit_code=2).stderr
+        assert "Run b1 is still running (process 12 on elsewhere)." in said
+        remedy = said.splitlines()[-1].partition("If it is not to finish: mere ")[2]
+        assert mere(*remedy.split()).stdout.splitlines() == [
+            "ended run b1: process 12 on elsewhere is refused from now on, and stops",
+            "free again: gold.orders",
+            "what it built is on the branch run_b1_2; to go on with it: mere run --resume b1",
+        ]
+        assert mere("runs", "end", "b1").stdout.splitlines() == [
+            "run b1 had ended already: cancelled",
+            "what it built is on the branch run_b1_2; to go on with it: mere run --resume b1",
+        ]
+        ended = mere.json("runs", "end", "b2")
+        assert (ended["was_running"], ended["already_ended"], ended["branch"]) == (True, False, "run_b2_2")
+        assert "There is no run 'b3'" in mere("runs", "end", "b3", exit_code=1).stderr
+        assert {each["id"]: each["status"] for each in mere.json("runs")} == {"b1": "cancelled", "b2": "cancelled"}
+        assert "ended by" in mere("runs", "show", "b1").stdout
+        assert lake.store.leases() == []
 
 
 def test_drop_is_for_one_branch(mere: Shell, engine: Foreign) -> None:

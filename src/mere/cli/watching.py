@@ -18,7 +18,7 @@ from mere.cli.audit import where_to_look
 from mere.cli.output import console, counted, say
 from mere.cli.output import size as bytes_shown
 from mere.cli.planning import print_plan
-from mere.errors import ConfigError, MereError, UsageError
+from mere.errors import ConfigError, MereError, RunLost, UsageError
 from mere.lake.runs import Run, RunStatus
 from mere.pipeline.record import said
 from mere.pipeline.request import Event, Finished, Listener, Project, Request
@@ -49,6 +49,8 @@ class Watch:
         status = RunStatus.CANCELLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED
         if self._as_json:
             print_line({"event": "end", "state": status, "commit": None, "error": said(error)})
+        if isinstance(error, RunLost):  # it has not failed: whoever has it by now tells how it ends
+            return
         if settings := self._settings():
             _tell(settings.on_failure, self._record.to_json() if self._record else self._refusal(status, error))
 
