@@ -13,7 +13,8 @@ from bench.sides.months import BRONZE, MODELS, MONTHS, file, folder
 from bench.sides.taxi_lake import result
 from mere.cli import main
 
-SOURCE = "files: {folder}/trips_{{year}}-{{month}}.parquet\npath_columns: false\naudits: [{{not_null: picked_up_at}}]\n"
+SOURCE = "files: {folder}/trips_{{year}}-{{month}}.parquet\npath_columns: false\nsnapshots: each\n"
+SOURCE += "audits: [{{not_null: picked_up_at}}]\n"
 WINDOW = " AND picked_up_at >= :start AND picked_up_at < :end"
 SILVER = "-- kind: incremental\n-- time_column: picked_up_at\n-- grain: month\n-- audits: [{assert: total >= 0}]\n"
 

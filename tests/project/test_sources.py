@@ -24,6 +24,7 @@ from mere.sources.source import (
     OnNewColumn,
     Paging,
     Rest,
+    Snapshots,
     Source,
     Trace,
 )
@@ -88,6 +89,7 @@ def test_every_setting_of_files(project: MakeProject) -> None:
             on_new_column: ignore
             max_bad: 10
             batch: 5
+            snapshots: each
             empty_files: skip
             names: keep
             path_columns: false
@@ -110,7 +112,7 @@ def test_every_setting_of_files(project: MakeProject) -> None:
     assert (feed.text.header, feed.text.encoding, feed.text.null, feed.text.multiline) == (
         False, "iso-8859-1", "NULL", True,
     )  # fmt: skip
-    assert feed.on_change is OnChange.FAIL
+    assert (feed.on_change, feed.snapshots) == (OnChange.FAIL, Snapshots.EACH)
     assert feed.start == datetime(2024, 1, 1, tzinfo=UTC)
     assert feed.s3 is not None
     assert feed.s3.access_key == "${KEY}"
@@ -291,6 +293,7 @@ FILES_MEAN = [
     ("batch", "files: a.csv", "files: a.csv\nbatch: 3", SAME),
     ("empty_files", "files: a.csv", "files: a.csv\nempty_files: skip", SAME),
     ("s3", "files: s3://b/a.csv", "files: s3://b/a.csv\ns3: {endpoint: 'http://127.0.0.1:1'}", SAME),
+    ("snapshots", "files: a.csv", "files: a.csv\nsnapshots: each", SAME),
     ("start", "files: a.csv", "files: a.csv\nstart: 2024-01", SAME),
     ("columns", "files: a.csv\ncolumns: {a: int, b: int}", "files: a.csv\ncolumns: {b: int, a: int}", SAME),
     ("columns.type", COLUMN % "int", COLUMN % "bigint", OTHER),

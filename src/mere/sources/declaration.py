@@ -21,13 +21,14 @@ from mere.sources.source import (
     OnNewColumn,
     Paging,
     Rest,
+    Snapshots,
     Text,
     Trace,
 )
 from mere.windows import instant
 
 FEEDS = ("files", "rest", "database")
-OF_FILES = ("format", "csv", "on_change", "batch", "empty_files", "path_columns", "s3", "start")
+OF_FILES = ("format", "csv", "on_change", "batch", "empty_files", "path_columns", "s3", "start", "snapshots")
 OF_ALL = ("columns", "on_new_column", "max_bad", "names", "trace", "every")
 KEYS = (*FEEDS, *OF_FILES, *OF_ALL)
 COLUMN_KEYS = ("type", "from", "format", "optional", "description")
@@ -77,6 +78,7 @@ def read_files(entry: Entry, found: Mapping[str, Entry]) -> Files:
         "empty_files" in found and found["empty_files"].choice("fail", "skip") == "skip",
         declared_s3(found["s3"]) if "s3" in found else None,
         _time(found["start"]) if "start" in found else None,
+        Snapshots(found["snapshots"].choice(*Snapshots)) if "snapshots" in found else Snapshots.BATCH,
     )
 
 

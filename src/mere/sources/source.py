@@ -46,6 +46,13 @@ class OnNewColumn(StrEnum):
     FAIL = "fail"
 
 
+class Snapshots(StrEnum):
+    """How the files of a load come into the table."""
+
+    BATCH = "batch"  # many at once
+    EACH = "each"  # those of one window at once
+
+
 @dataclass(frozen=True)
 class Declared:
     """What is said of a column."""
@@ -78,10 +85,11 @@ class Files:
     format: Format
     text: Text = field(default_factory=Text)
     on_change: OnChange = OnChange.REPLACE
-    batch: int = 1000  # at most so many files in one snapshot; files of different windows are never in one
+    batch: int = 1000  # at most so many files in one snapshot
     skip_empty: bool = False  # a file without a byte is passed over, where it would be an error
     s3: S3Settings | None = None  # of a bucket; None: as the environment says
     start: datetime | None = None  # of web addresses with a time in them, which nobody can list: the first
+    snapshots: Snapshots = Snapshots.BATCH
 
 
 @dataclass(frozen=True)

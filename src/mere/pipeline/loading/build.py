@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
 from mere.audits.quarantine import RULES, Counts, broken_rules, row_rules
+from mere.errors import RunFailed
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
@@ -31,7 +32,7 @@ from mere.pipeline.steps import Step
 from mere.pipeline.tables import expr, name_of, prepare, quoted
 from mere.project.model import Model
 from mere.project.sourcefile import READABLE
-from mere.sources.source import Files, Loaded, OnChange, Portion, Source
+from mere.sources.source import Files, Loaded, OnChange, Portion, Snapshots, Source
 from mere.windows import Span
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _BAD = f"size({RULES}) > 0"
 _GOOD = f"size({RULES}) = 0"
 # Seconds after which what was loaded so far is signed, so that a load that is cut off can go on from there.
 _PAUSE = 30.0
+# Of files in one snapshot: what is not signed yet is read again after a kill.
+_BYTES = 2**30
 
 
 @dataclass
@@ -111,13 +114,15 @@ class Loading:
                 frame = frame.withColumn(RULES, expr(f"IF({_BAD}, {RULES}, {broken_rules(asked)})"))
                 frame = frame.drop(*(name for rule in asked for name in rule.helpers))
             before = table.current_id if table else None
-            bad = self._put_good(batch, brought, frame, table, brought.rows.may_be_bad or bool(asked))
+            read, bad = self._put_good(batch, brought, frame, table, brought.rows.may_be_bad or bool(asked))
             faults.point("load.written")
             self.aside.make(frame)
             put_aside = self._put_aside(brought, frame, [rule.name for rule in rules]) if bad else {}
             brought.verify()
             faults.point("load.put_aside")
-            self._note(batch, load, brought, put_aside, self._rows(batch, brought, frame, before))
+            rows = self._rows(batch, brought, frame, before)
+            self._refuse_lost(batch, read, sum(rows.values()), bad)
+            self._note(batch, load, brought, put_aside, rows)
         self._afresh = False
 
     def _standing(self) -> Metadata | None:
@@ -147,19 +152,33 @@ class Loading:
 
     def _put_good(
         self, batch: Sequence[Portion], brought: Brought, frame: DataFrame, table: Metadata | None, dirty: bool
-    ) -> bool:
-        """Whether there are bad rows as well: seen on the way, so that what is read is read once."""
+    ) -> tuple[int, int]:
+        """How many rows were read, and how many of them are bad: seen on the way, so that what is read is read once."""
         from pyspark.sql import Observation
 
-        observed = Observation()
+        observed, good = Observation(), frame
+        # A MERGE may go through its rows twice, which would count them twice; these are held in memory.
+        sees = dirty or brought.way is not Way.MERGE
+        if sees:
+            seen = {"rows": "count(1)", "bad": f"count_if({_BAD if dirty else 'false'})"}
+            good = frame.observe(observed, *(expr(sql).alias(name) for name, sql in seen.items()))
         if dirty:
-            good = frame.observe(observed, expr(f"count_if({_BAD})").alias("bad")).where(_GOOD)
-        else:
-            good = frame
+            good = good.where(_GOOD)
         good = good.drop(*(name for name in (RULES, WHY, LINE, RAW) if name != self.source.trace.raw))
         good = prepare(self.model, good, self.shop.spark, table, whole=self._afresh, breaking=self.step.breaking)
         self._put(batch, brought, good, table)
-        return dirty and bool(observed.get["bad"])
+        return (observed.get["rows"], observed.get["bad"]) if sees else (frame.count(), 0)
+
+    def _refuse_lost(self, batch: Sequence[Portion], read: int, written: int, bad: int) -> None:
+        """Every row that was read is in the table or in quarantine: by what stands there, not by what was meant to."""
+        if read == written + bad:
+            return
+        names = batch[0].name + (f" and {len(batch) - 1:,} more" if len(batch) > 1 else "")
+        raise RunFailed(
+            f"{self.model.file}: of {read:,} rows of {names}, {written:,} are in {self.model} and {bad:,} in"
+            " quarantine. Nothing was loaded.",
+            remedy="Something else has changed the table or the files meanwhile: run again.",
+        )
 
     def _put(self, batch: Sequence[Portion], brought: Brought, good: DataFrame, table: Metadata | None) -> None:
         into = writer(self.step, good)
@@ -295,14 +314,27 @@ class Loading:
 
 
 def batched(portions: Sequence[Portion], source: Source, loaded: Collection[str]) -> list[list[Portion]]:
-    """Files of one window come in one snapshot; without a window, so many as are declared. One that comes beside what
-    was loaded of it before comes alone: its rows are counted by what its snapshot added."""
+    """Files that come in one snapshot: up to so many as are declared, and not much more than `_BYTES`; those of one
+    window, if each is to have a snapshot of its own. New files and changed ones never come together, so that whoever
+    reads the table can tell new rows from exchanged ones. One that comes beside what was loaded of it before comes
+    alone: its rows are counted by what its snapshot added."""
     feed = source.feed
-    size = feed.batch if isinstance(feed, Files) and source.trace.file else 1
-    adds = isinstance(feed, Files) and feed.on_change is OnChange.APPEND
+    if not isinstance(feed, Files) or not source.trace.file:
+        return [[each] for each in portions]
+    adds, by_window = feed.on_change is OnChange.APPEND, feed.snapshots is Snapshots.EACH
 
-    def group_of(portion: Portion) -> tuple[Span | None, str]:
-        return portion.span, portion.name if adds and portion.name in loaded else ""
+    def group_of(portion: Portion) -> tuple[bool, Span | None, str]:
+        known = portion.name in loaded
+        return known, portion.span if by_window else None, portion.name if adds and known else ""
 
-    groups = (list(group) for _, group in groupby(portions, key=group_of))
-    return [group[at : at + size] for group in groups for at in range(0, len(group), size)]
+    ordered = sorted(portions, key=lambda each: each.name in loaded)  # new ones first
+    batches: list[list[Portion]] = []
+    for _, group in groupby(ordered, key=group_of):
+        size = 0
+        for at, portion in enumerate(group):
+            size += portion.size
+            if at == 0 or size > _BYTES or len(batches[-1]) == feed.batch:
+                batches.append([])
+                size = portion.size
+            batches[-1].append(portion)
+    return batches
