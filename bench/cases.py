@@ -242,6 +242,21 @@ TAXI_PEERS = (
     ),
 )
 
+TAXI_FILES = Case(
+    name="taxi_files",
+    title="A month of taxi trips from files",
+    about="The example `taxi`: 3 million rows in a Parquet file, as the TLC writes them, and a lookup of zones become "
+    "six tables, cold, as one command. mere loads the files with a ledger and a quarantine, finds duplicates, asks 23 "
+    "audits, and publishes one commit. By hand: the same tables in a DuckDB file, without audits, branches or history. "
+    "At `BENCH_SCALE=12` it is a year in twelve files.",
+    ours=script("mere", "taxi_files_mere"),
+    peer=script("DuckDB", "taxi_files_duckdb", jvm=False),
+    metrics=(*COSTS, *WRITTEN),
+    prepare=script("mere", "taxi_files_prepare", jvm=False),
+    blocks=2,
+    by_name=True,
+)
+
 HISTORY = Case(
     name="history",
     title="One month more",
@@ -462,6 +477,6 @@ GATEWAYS = (
 CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
-    *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, HISTORY, MERGE, UNIT_TESTS, WARM),
+    *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, TAXI_FILES, HISTORY, MERGE, UNIT_TESTS, WARM),
     *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS),
 )
