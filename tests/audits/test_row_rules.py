@@ -61,9 +61,7 @@ def test_a_row_without_a_time_breaks_a_rule_of_its_own_if_any_rule_puts_rows_asi
 
 def test_names_of_rules_are_texts_whatever_they_hold() -> None:
     rules = row_rules([audit("assert: city <> 'x'")], None)
-    assert broken_rules(rules) == (
-        "array_compact(array(CASE WHEN (city <> 'x') IS FALSE THEN 'assert(city <> \\'x\\')' END))"
-    )
+    assert "THEN array('assert(city <> \\'x\\')') ELSE" in broken_rules(rules)
 
 
 def test_keys_of_another_table_are_looked_up_by_names_that_no_column_has() -> None:

@@ -18,6 +18,7 @@ from mere.names import TableName
 
 # What a quarantine has besides the columns of its table.
 RULES, RUN, AT, FROM, TO = "_rules", "_run", "_at", "_from", "_to"
+NO_RULES = "CAST(array() AS array<string>)"
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,19 @@ def _row_rule(audit: Audit, number: int) -> RowRule:
 
 
 def broken_rules(rules: Sequence[RowRule]) -> str:
-    """The names of the rules that a row breaks, as an array; empty for a good row."""
-    names = ", ".join(f"CASE WHEN {rule.bad} THEN {text_literal(rule.name)} END" for rule in rules)
-    return f"array_compact(array({names}))"
+    """The names of the rules that a row breaks, as an array; empty for a good row, as nearly all rows are."""
+    any_bad = " OR ".join(f"({rule.bad})" for rule in rules)
+    names = gathered((rule.bad, text_literal(rule.name)) for rule in rules)
+    return f"CASE WHEN {any_bad} THEN {names} ELSE {NO_RULES} END"
+
+
+def gathered(told: Iterable[tuple[str, str]]) -> str:
+    """Of conditions and texts, an array of the texts whose condition holds.
+
+    Without a filter, for which Spark generates no code: the whole projection would be interpreted, row by row.
+    """
+    each = ", ".join(f"CASE WHEN {condition} THEN array({text}) ELSE {NO_RULES} END" for condition, text in told)
+    return f"concat({each})" if each else NO_RULES
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mere.audits.audit import text_literal
-from mere.audits.quarantine import RULES
+from mere.audits.quarantine import NO_RULES, RULES, gathered
 from mere.errors import RunFailed
 from mere.pipeline.loading.batch import Batch
 from mere.pipeline.loading.casts import How, how, is_exact
 from mere.pipeline.loading.columns import Agreement, Seen, Shape, Target
-from mere.pipeline.loading.text import LINE, NO_RULES, RAW, WHY, gathered, of_type, shown
+from mere.pipeline.loading.text import LINE, RAW, WHY, of_type, shown
 from mere.pipeline.schema import Array, Column, Map, Struct, Type
 from mere.pipeline.tables import quoted
 

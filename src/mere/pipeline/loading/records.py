@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
-from mere.audits.quarantine import RULES
+from mere.audits.quarantine import NO_RULES, RULES
 from mere.pipeline.loading.batch import Batch, agreement_of
 from mere.pipeline.loading.columns import Needs, Seen, Target, to_json
 from mere.pipeline.loading.delimited import csv_frames
 from mere.pipeline.loading.jsonfiles import json_cells, json_frames
 from mere.pipeline.loading.located import PORTION, value_of
 from mere.pipeline.loading.parquet import parquet_frames
-from mere.pipeline.loading.text import LINE, NO_RULES, RAW, WHY
+from mere.pipeline.loading.text import LINE, RAW, WHY
 from mere.pipeline.tables import quoted
 from mere.project.model import Model
 from mere.sources.source import Files, Format, Portion, Source, Text

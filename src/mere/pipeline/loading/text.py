@@ -3,12 +3,12 @@ is a reason why the row is bad. In Spark's SQL, and in layers, so that nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
-from mere.audits.quarantine import RULES
+from mere.audits.quarantine import NO_RULES, RULES, gathered
 from mere.pipeline.loading.columns import Target
 from mere.pipeline.loading.headers import LATIN_1, Charset, quoted_value, well_formed
 from mere.pipeline.tables import quoted
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 WHY, LINE, RAW = "_why", "_line", "_raw"
 # Rules that a record breaks as a whole. That a value is not of its type is told by column: `of_type`.
 ENCODING, MALFORMED, VALUES = "encoding", "malformed", "values"
-NO_RULES = "CAST(array() AS array<string>)"
 
 CORRUPT = "corrupt"
 _SHOWN = 80
@@ -217,9 +216,3 @@ def typed_rows(
         f"CAST(NULL AS bigint) AS {LINE}",
         f"{raw} AS {RAW}",
     )
-
-
-def gathered(told: Iterable[tuple[str, str]]) -> str:
-    """Of conditions and texts, an array of the texts whose condition holds."""
-    each = ", ".join(f"CASE WHEN {condition} THEN {text} END" for condition, text in told)
-    return f"array_compact(array({each}))" if each else NO_RULES

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
-from mere.audits.quarantine import AT, FROM, RULES, RUN, TO, Counts, RowRule, broken_rules, row_rules
+from mere.audits.quarantine import AT, FROM, NO_RULES, RULES, RUN, TO, Counts, RowRule, broken_rules, row_rules
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import RunFailed
 from mere.lake import faults
@@ -126,13 +126,13 @@ class Sieve:
     def _sifted(self, frame: DataFrame, rules: Sequence[RowRule], span: Span | None) -> DataFrame:
         """With the rules that each row breaks."""
         columns = [quoted(name) for name in frame.columns]
-        broken = broken_rules(rules) if rules else "CAST(array() AS array<string>)"
+        broken = broken_rules(rules) if rules else NO_RULES
         if self.model.time and span:
             # A row that does not belong there is a mistake of the query. It goes on, so that the build finds it.
             time = self.model.time.column
             inside = within(frame.schema, time, span)
             inside = inside if self.model.time.context else f"{quoted(time)} IS NULL OR {inside}"
-            broken = f"IF({inside}, {broken}, CAST(array() AS array<string>))"
+            broken = f"IF({inside}, {broken}, {NO_RULES})"
         frame = looked_up(frame, rules, self.shop.spark)
         try:
             sifted = frame.selectExpr(*columns, f"{broken} AS {RULES}")
