@@ -62,7 +62,7 @@ def trips(raw: DataFrame = table("bronze.yellow_trips", time="tpep_pickup_dateti
             "CAST(fare_amount AS decimal(10, 2)) AS fare",
             "CAST(tip_amount AS decimal(10, 2)) AS tip",
             "CAST(total_amount AS decimal(10, 2)) AS total",
-            "timestampdiff(SECOND, tpep_pickup_datetime, tpep_dropoff_datetime) AS duration_seconds",
+            "unix_timestamp(tpep_dropoff_datetime) - unix_timestamp(tpep_pickup_datetime) AS duration_seconds",
         )
     )
     return typed.selectExpr(
