@@ -446,8 +446,9 @@ def test_incremental_equals_from_scratch(first: dict[int, tuple[int, ...]], sequ
 def due(step: Step, facts: FakeFacts) -> Spans:
     """The windows in which there is something to build or to take away."""
     table = facts.tables.get(step.model.name)
-    there = {*(table.rows if table else ()), *result(step.model, facts)}
-    return step.spans & Spans.of(map(day, there))
+    stands = days(*(table.rows if table else ()))
+    due = step.spans | stands if step.afresh else step.spans  # a table that is replaced loses what it had
+    return due & (stands | days(*result(step.model, facts)))
 
 
 def interrupt(made: Graph, facts: FakeFacts, asked: Wish) -> None:
