@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from mere.errors import ConfigError
 from mere.names import closest
+from mere.spark_types import is_type
 
 if TYPE_CHECKING:
     import yaml
@@ -170,6 +171,16 @@ class Entry:
         if not _MEMORY.fullmatch(value):
             raise self.error(f"`{self.key}` must be an amount of memory", "Write for example `2g` or `800m`.")
         return value.lower()
+
+    def spark_type(self) -> str:
+        """A type in Spark's words, as they are written."""
+        value = self.text().strip()
+        if not is_type(value):
+            raise self.error(
+                f"`{value}` is not a type",
+                "Write it in Spark's words, such as bigint, string, decimal(12, 2), array<int>.",
+            )
+        return value
 
     def count(self) -> int:
         value = self._expanded()

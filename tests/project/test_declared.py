@@ -77,3 +77,17 @@ def test_check_holds_names_against_the_contract(project: MakeProject) -> None:
         (2, "`contract` names `c`, which s.t does not have."),
         (2, "`b` is not in the contract"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("sources/bronze/x.yaml", "files: x-*.csv\ncolumns: {a: bigint, b: timestmp}\n"),
+        ("sources/bronze/x.yaml", "files: x-*.csv\ncolumns: {a: bigint, b: {type: timestmp, from: c}}\n"),
+        ("seeds/raw/x.yaml", "types: {a: bigint, b: timestmp}\n"),
+    ],
+)
+def test_a_type_that_spark_does_not_have_is_found_without_spark(file: str, text: str, project: MakeProject) -> None:
+    problem = project({file: text, "seeds/raw/x.csv": "a,b\n1,2\n"}).problem()
+    assert "`timestmp` is not a type" in problem.message
+    assert (problem.file, problem.line) == (file, text.count("\n", 0, text.index("timestmp")) + 1)

@@ -59,7 +59,7 @@ def _read_column(name: str, entry: Entry, descriptions: dict[str, str], was: dic
 def _promise(entry: Entry, kind: Kind, name: str, descriptions: dict[str, str]) -> Promise:
     """`amount: decimal(12, 2)`, or a map that says more."""
     if not entry.is_map:
-        return Promise(_type(entry))
+        return Promise(entry.spark_type())
     given = entry.keys(*PROMISE_KEYS)
     if "type" not in given:
         raise entry.error(f"the contract does not say the type of `{name}`", f"Write `{name}: {{type: string}}`.")
@@ -70,23 +70,7 @@ def _promise(entry: Entry, kind: Kind, name: str, descriptions: dict[str, str]) 
         )
     if "description" in given:
         descriptions[name] = given["description"].text()
-    return Promise(_type(given["type"]), nullable)
-
-
-def _type(entry: Entry) -> str:
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    text = entry.text().strip()
-    try:
-        known = isinstance(exp.DataType.build(text, dialect="spark"), exp.DataType)
-    except SqlglotError:
-        known = False
-    if not known:
-        raise entry.error(
-            f"`{text}` is not a type", "Write it in Spark's words, such as bigint, string, decimal(12, 2), array<int>."
-        )
-    return text
+    return Promise(given["type"].spark_type(), nullable)
 
 
 def read_context(entry: Entry) -> timedelta:

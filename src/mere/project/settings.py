@@ -124,7 +124,7 @@ def read_settings(
     fields["audits"] = _audits(found.get("audits"), customs, problems)
     _refuse_quarantine(kind, fields["audits"], problems)
     settings: dict[str, Any] = {}
-    for key, reader in {"inputs": _inputs, "types": _texts_by_name, "delimiter": _delimiter}.items():
+    for key, reader in {"inputs": _inputs, "types": _types, "delimiter": _delimiter}.items():
         if key in found:
             with problems.gather():
                 settings[key] = reader(found[key])
@@ -250,6 +250,10 @@ def table_name(text: str, entry: Entry) -> TableName:
 
 def _texts_by_name(entry: Entry) -> dict[str, str]:
     return {key: value.text() for key, value in entry.entries().items()}
+
+
+def _types(entry: Entry) -> dict[str, str]:
+    return {key: value.spark_type() for key, value in entry.entries().items()}
 
 
 def _delimiter(entry: Entry) -> str:

@@ -200,11 +200,11 @@ def read_columns(entry: Entry | None) -> tuple[dict[str, Declared], dict[str, st
     described: dict[str, str] = {}
     for name, value in entry.entries().items() if entry else ():
         if not value.is_map:
-            declared[name] = Declared(value.text())
+            declared[name] = Declared(value.spark_type())
             continue
         given = value.keys(*COLUMN_KEYS)
         declared[name] = Declared(
-            given["type"].text() if "type" in given else None,
+            given["type"].spark_type() if "type" in given else None,
             str(given["from"].value()) if "from" in given else None,
             given["format"].text() if "format" in given else None,
             "optional" in given and given["optional"].flag(),
