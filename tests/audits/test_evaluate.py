@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from mere.audits.audit import Audit, load_customs, parse
 from mere.audits.builtin import Scope
 from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import SAMPLE, Finding, Rows, State, evaluate
+from mere.audits.rules import Key
 from mere.engine.session import session
 from mere.entries import parse as yaml
 from mere.lake.lake import Lake
@@ -291,7 +293,7 @@ def test_what_the_metadata_knows_is_not_read(folder: Path, counted: Counted) -> 
 def test_only_what_failed_is_looked_at_twice(folder: Path, counted: Counted) -> None:
     audits = [audit(folder, text) for text in ("not_null: number", "not_null: id", "unique: id", "unique: number")]
     evaluate(ODD, audits, counted, now=NOW)
-    assert len(counted.queries) == 1 + 2 + 2  # the scan, two groupings, two samples
+    assert len(counted.queries) == 1 + 1 + 2  # the scan, a grouping, two samples
 
 
 def test_a_scope_narrows_what_holds_for_each_row_by_itself(folder: Path, rows: Rows) -> None:
@@ -308,6 +310,67 @@ def test_a_scope_narrows_what_holds_for_each_row_by_itself(folder: Path, rows: R
     }
     findings = evaluate(ODD, [audit(folder, text) for text in texts], rows, now=NOW, scope=scope)
     assert [(finding.bad, finding.checked) for finding in findings] == list(texts.values())
+
+
+# What a key of each columns promises, and is broken by: all rows, those with a NULL in it, those like another.
+KEYS = {
+    ("id",): (4, "4 of 6 rows are bad: 2 with NULL in id and 2 with the same id as another"),
+    ("price",): (3, "3 of 6 rows are bad: 1 with NULL in price and 2 with the same price as another"),
+    ("number",): (0, ""),
+    ("number", "a.b"): (1, "1 of 6 rows is bad: 1 with NULL in number, a.b"),
+    ("select", "tick`s"): (
+        4,
+        "4 of 6 rows are bad: 2 with NULL in select, tick`s and 2 with the same select, tick`s as another",
+    ),
+}
+
+
+def key(*columns: str, **about: bool) -> Audit:
+    return Audit(Key(columns, **about), "orders.sql", 1)
+
+
+@pytest.mark.parametrize(("columns", "broken"), KEYS.items())
+def test_a_key_is_neither_null_nor_there_twice(
+    columns: tuple[str, ...], broken: tuple[int, str], rows: Rows, counted: Counted
+) -> None:
+    (found,) = evaluate(ODD, [key(*columns)], counted, now=NOW)
+    assert (found.bad, found.message, found.checked) == (*broken, 6)
+    assert len(rows(found.query)) == found.bad
+    assert len(counted.queries) == (
+        3 if found.bad else 1
+    )  # the scan, and a grouping and a sample where it does not hold
+    (of_none,) = evaluate(EMPTY, [key(*columns)], rows, now=NOW)
+    assert of_none.state is State.OK
+
+
+def test_a_key_shares_the_scan_and_counts_its_values_once(folder: Path, counted: Counted) -> None:
+    audits = [
+        key("number"),
+        *(audit(folder, text) for text in ("unique: number", "not_null: number", "assert: sum > -5")),
+    ]
+    assert {finding.state for finding in evaluate(ODD, audits, counted, now=NOW)} == {State.OK}
+    assert len(counted.queries) == 1
+    assert counted.queries[0].count("count(DISTINCT") == 1
+
+
+def test_of_a_key_by_which_rows_are_written_only_null_is_looked_for(counted: Counted) -> None:
+    found, other = evaluate(ODD, [key("id", built=True), key("number", built=True)], counted, now=NOW)
+    assert (found.bad, found.message) == (2, "2 of 6 rows are bad: 2 with NULL in id")
+    assert other.state is State.OK
+    assert "DISTINCT" not in counted.queries[0]
+
+
+def test_a_key_is_looked_at_among_the_new_windows_or_all_rows(rows: Rows) -> None:
+    scope = Scope("order date", "`order date` >= DATE '2024-01-01' AND `order date` < DATE '2024-01-03'")
+    found = evaluate(
+        ODD, [key("select", whole=False), key("number", whole=False), key("number")], rows, now=NOW, scope=scope
+    )
+    assert [(each.bad, each.checked) for each in found] == [(2, 3), (0, 3), (0, 6)]
+
+
+def test_the_id_of_a_key_s_audit_stays_whatever_is_asked_of_it() -> None:
+    (id_,) = {key("id", "a.b", built=built, whole=whole).id for built in (True, False) for whole in (True, False)}
+    assert re.fullmatch(r"key_id_a_b_[0-9a-f]{8}", id_)
 
 
 def test_what_max_change_cannot_compare_passes(folder: Path, lake: Lake) -> None:

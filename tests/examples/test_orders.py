@@ -124,7 +124,7 @@ def test_nothing_is_wrong_with_it(built: Orders) -> None:
     assert {finding["state"] for finding in audited["findings"]} == {"ok"}
     kinds = {finding["audit"].partition("(")[0] for finding in audited["findings"]}
     assert kinds == {
-        *("not_null", "unique", "accepted_values", "relationships", "assert", "row_count", "max_change", "no_gaps")
+        *("key", "not_null", "accepted_values", "relationships", "assert", "row_count", "max_change", "no_gaps")
     }
     assert "nothing to do: 8 models up to date" in built("plan").stdout
 

@@ -47,6 +47,7 @@ class Table:
     view: bool = False
     schema: int = 0
     columns: tuple[Column, ...] = ()
+    key: tuple[str, ...] | None = None  # None: whatever the model declares
 
     @property
     def current(self) -> int | None:
@@ -114,6 +115,9 @@ class FakeFacts:
 
     def columns(self, table: TableName) -> Sequence[Column]:
         return self.tables[table].columns if table in self.tables else ()
+
+    def has_key_of(self, model: Model) -> bool:
+        return self.tables[model.name].key in (None, model.row_key)
 
     def observations(
         self, tables: Sequence[TableName], since: Points, last: datetime | None

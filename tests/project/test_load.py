@@ -71,8 +71,8 @@ def test_a_header_holds_every_setting(project: MakeProject) -> None:
     assert model.columns == {"order_date": "the day", "revenue": "in euro"}
     assert (model.partition_by, model.sort_by) == (("day(order_date)", "bucket(16, revenue)"), ("revenue",))
     assert model.properties == {"write.parquet.compression-codec": "zstd"}
-    assert [str(audit) for audit in model.audits] == ["unique(order_date)"]
-    assert model.audits[0].line == 15
+    assert [str(audit) for audit in model.audits] == ["key(order_date)", "unique(order_date)"]
+    assert [audit.line for audit in model.audits] == [10, 15]
     assert model.off == {"select-star": "the columns are documented upstream"}
     assert isinstance(model.body, Sql)
     assert model.body.line == 19
@@ -109,7 +109,7 @@ def test_seeds_have_a_default_schema_and_settings_beside_them(project: MakeProje
     )
     model = folder.model("seeds.rates")
     assert isinstance(model.body, Csv)
-    assert (model.kind, model.key, len(model.audits)) == (Kind.SEED, ("currency",), 1)
+    assert (model.kind, model.key, len(model.audits)) == (Kind.SEED, ("currency",), 2)
     assert (model.body.types, model.body.delimiter) == ({"rate": "decimal(10, 4)"}, ";")
     before = model.code
     folder.write({"seeds/rates.yaml": "delimiter: ';'\n"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mere.audits.audit import Audit
 from mere.audits.custom import THIS
@@ -17,6 +18,7 @@ from mere.audits.rules import (
     Assert,
     CustomQuery,
     Freshness,
+    Key,
     MaxChange,
     NotNull,
     Relationships,
@@ -36,13 +38,18 @@ class Scope:
 
 @dataclass(frozen=True)
 class Question:
-    """What has to be asked to judge an audit. The numbers have names: checked, bad, rows, latest."""
+    """What has to be asked to judge an audit. The numbers have names: checked, bad, apart, nulls, rows, latest."""
 
     bad_rows: str  # a query to see all of them
     scope: str | None = None
     where: str | None = None
     measures: Mapping[str, str] = field(default_factory=dict)  # aggregates over the table: audits share the scan
     query: str | None = None  # or a query of its own that gives the numbers as one row
+
+    def is_settled(self, numbers: Mapping[str, Any]) -> bool:
+        """Whether the shared scan has shown that no row is bad: as many values apart as rows, so that none is there
+        twice. Only where it has not, which row is bad is worth a query of its own."""
+        return "apart" in numbers and numbers["apart"] == numbers["checked"]
 
 
 def quoted(name: str) -> str:
@@ -63,7 +70,11 @@ def question(audit: Audit, table: TableName, scope: Scope | None) -> Question:
         case Unique():
             # Rows of other windows can have the same key, unless the time is part of it.
             inside = scope is not None and scope.column.lower() in map(str.lower, rule.columns)
-            return _unique(rule, _rows(table, within if inside else None, where))
+            return _unique(rule, table, within if inside else None, where)
+        case Key(built=True):
+            return _of_rows(table, _has_null(rule.columns), within, where)
+        case Key():
+            return _key(rule, table, None if rule.whole else within)
         case Relationships():
             return _relationships(rule, _rows(table, within, where))
         case CustomQuery():
@@ -110,11 +121,15 @@ def broken(rule: NotNull | AcceptedValues | Assert) -> str:
     """
     match rule:
         case NotNull():
-            return " OR ".join(f"{quoted(column)} IS NULL" for column in rule.columns)
+            return _has_null(rule.columns)
         case AcceptedValues():
             return f"({quoted(rule.column)} IN ({', '.join(rule.values)})) IS FALSE"
         case Assert():
             return f"({rule.condition}) IS FALSE"
+
+
+def _has_null(columns: Sequence[str]) -> str:
+    return " OR ".join(f"{quoted(column)} IS NULL" for column in columns)
 
 
 def given(where: str | None, value: str) -> str:
@@ -135,16 +150,47 @@ def _rows(table: TableName, scope: str | None, where: str | None) -> str:
     return f"(SELECT * FROM {_from(table, scope, where)})" if scope or where else table_sql(table)
 
 
-def _unique(rule: Unique, rows: str) -> Question:
-    keys = ", ".join(map(quoted, rule.columns))
-    known = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in rule.columns)
+def _unique(rule: Unique, table: TableName, scope: str | None, where: str | None) -> Question:
+    keys, rows = _listed(rule.columns), _rows(table, scope, where)
+    known = f"NOT ({_has_null(rule.columns)})"
     return Question(
-        # Not by IN: DuckDB loses NaN in a join that it narrows by the keys' bounds.
-        f"SELECT * FROM (SELECT *, count(*) OVER (PARTITION BY {keys}) AS alike FROM {rows} WHERE {known}) AS counted"
-        f" WHERE alike > 1 ORDER BY {keys}",
-        query="SELECT coalesce(sum(n), 0) AS checked, coalesce(sum(CASE WHEN n > 1 THEN n END), 0) AS bad"
+        f"{_numbered(keys, rows, known)} WHERE alike > 1 ORDER BY {keys}",
+        scope,
+        where,
+        {"checked": f"count({given(where, f'CASE WHEN {known} THEN 1 END')})", "apart": _apart(rule.columns, where)},
+        "SELECT coalesce(sum(n), 0) AS checked, coalesce(sum(CASE WHEN n > 1 THEN n END), 0) AS bad"
         f" FROM (SELECT count(*) AS n FROM {rows} WHERE {known} GROUP BY {keys}) AS counted",
     )
+
+
+def _key(rule: Key, table: TableName, scope: str | None) -> Question:
+    """As `_unique`, but a NULL in a key is bad, and not like no other."""
+    keys, rows, null = _listed(rule.columns), _rows(table, scope, None), _has_null(rule.columns)
+    return Question(
+        f"{_numbered(keys, rows)} WHERE alike > 1 OR {null} ORDER BY {keys}",
+        scope,
+        None,
+        {"checked": _count(None), "apart": _apart(rule.columns, None)},
+        "SELECT coalesce(sum(n), 0) AS checked, coalesce(sum(CASE WHEN no_key THEN n END), 0) AS nulls,"
+        " coalesce(sum(CASE WHEN no_key OR n > 1 THEN n END), 0) AS bad"
+        f" FROM (SELECT count(*) AS n, {null} AS no_key FROM {rows} GROUP BY {keys}) AS counted",
+    )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(quoted, columns))
+
+
+def _apart(columns: Sequence[str], where: str | None) -> str:
+    """How many different values the columns have together; those with a NULL are not counted, in either engine."""
+    return f"count(DISTINCT {', '.join(given(where, quoted(column)) for column in columns)})"
+
+
+def _numbered(keys: str, rows: str, condition: str | None = None) -> str:
+    """The rows, each with how many there are of its key."""
+    # Not by IN: DuckDB loses NaN in a join that it narrows by the keys' bounds.
+    chosen = f" WHERE {condition}" if condition else ""
+    return f"SELECT * FROM (SELECT *, count(*) OVER (PARTITION BY {keys}) AS alike FROM {rows}{chosen}) AS counted"
 
 
 def _relationships(rule: Relationships, rows: str) -> Question:

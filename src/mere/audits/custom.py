@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere import entries
-from mere.audits.rules import BUILT_IN, Severity
+from mere.audits.rules import BUILT_IN, Key, Severity
 from mere.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def load_customs(folder: Path) -> dict[str, Custom]:
 
 
 def _load(path: Path, file: Path) -> Custom:
-    if path.stem in (*BUILT_IN, *OPTIONS):
+    if path.stem in (*BUILT_IN, *OPTIONS, Key.word):
         raise ConfigError(f"{path.stem} is an audit of mere's own", remedy="Rename the file.", file=str(file))
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from mere.audits.audit import Audit
 from mere.audits.builtin import Question, Scope, question, scan
-from mere.audits.rules import Freshness, MaxChange, RowCount, Severity
+from mere.audits.rules import Freshness, Key, MaxChange, RowCount, Severity
 from mere.errors import MereError
 from mere.names import TableName
 from mere.windows import instant, stamp
@@ -103,7 +103,9 @@ def evaluate(
         shared = [at for at, each in enumerate(questions) if each.measures and each.scope == within]
         _scan(table, shared, questions, answers, rows)
     for asked, answer in zip(questions, answers, strict=True):
-        if asked.query and not answer.error:
+        if asked.is_settled(answer.numbers):
+            answer.numbers["bad"] = 0
+        elif asked.query and not answer.error:
             _ask(asked.query, answer, rows)
     return [
         _finding(table, audit, asked, answer, _Context(rows, now, before))
@@ -202,9 +204,16 @@ def _judge(audit: Audit, numbers: Mapping[str, Any], context: _Context) -> _Verd
     checked = int(numbers["checked"]) if "checked" in numbers else None
     of = "" if checked is None else f" of {checked:,}"
     message = f"{bad:,}{of} rows are bad" if bad != 1 else f"1{of} rows is bad"
+    if isinstance(audit.rule, Key):
+        message += f": {_broken_key(audit.rule, bad, int(numbers.get('nulls', bad)))}"
     if bad and audit.allow.amount:
         message += f", {audit.allow} allowed"
     return _Verdict(audit.allow.permits(bad, checked or 0), message if bad else "", bad, checked)
+
+
+def _broken_key(rule: Key, bad: int, nulls: int) -> str:
+    found = [(nulls, f"with NULL in {rule}"), (bad - nulls, f"with the same {rule} as another")]
+    return " and ".join(f"{rows:,} {what}" for rows, what in found if rows)
 
 
 def _row_count(rule: RowCount, rows: int) -> _Verdict:

@@ -59,6 +59,19 @@ class Unique:
 
 
 @dataclass(frozen=True)
+class Key:
+    """A declared key tells every row from all others: none of its columns is NULL, no two rows have the same values."""
+
+    word: ClassVar[str] = "key"
+    columns: Columns
+    built: bool = False  # the build itself lets no key stand twice: only NULL is looked for
+    whole: bool = True  # among all rows of the table, not only those of the windows that were just built
+
+    def __str__(self) -> str:
+        return ", ".join(self.columns)
+
+
+@dataclass(frozen=True)
 class AcceptedValues:
     """NULL is accepted: not_null is the rule against it."""
 
@@ -146,7 +159,7 @@ class CustomQuery:
         return self.arguments
 
 
-Rule = NotNull | Unique | AcceptedValues | Relationships | Assert | RowCount | Freshness | MaxChange | CustomQuery
+Rule = NotNull | Unique | Key | AcceptedValues | Relationships | Assert | RowCount | Freshness | MaxChange | CustomQuery
 # The rule of every incremental model that quarantines: a row without a time belongs to no window.
 TIME = "time"
 # What holds of each row by itself, whatever other rows the table has: only such a rule can put a row aside.

@@ -30,7 +30,7 @@ from mere.errors import UsageError
 from mere.lake.commits import Stats
 from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
 from mere.lake.query import Limits
-from mere.lake.show import LINEAGE, STATE, Description, Moment, history
+from mere.lake.show import OWN, Description, Moment, history
 
 if TYPE_CHECKING:
     from mere.lake.rowdiff import RowDiff
@@ -337,6 +337,8 @@ def rows_lines(found: RowDiff) -> Iterator[str]:
     by = f"by {', '.join(found.key)}" if found.key else "as a whole"
     counts = f"+{found.added:,} -{found.removed:,}" + (f" ~{found.changed:,}" if found.key else "")
     yield f"rows compared {by}: {counts if found else 'equal'}  (read {found.read})"
+    if found.note:
+        yield found.note.replace("\n", "\n    ")
     if found.by_column:
         yield "changed in " + ", ".join(f"{name}: {count:,}" for name, count in found.by_column.items())
     for names, where in ((found.only_old, "old"), (found.only_new, "new")):
@@ -366,7 +368,7 @@ def table_details(table: TableDiff) -> Iterator[str]:
     for setting in table.settings:
         yield f"{setting.name}: {_values(setting.old, setting.new)}"
     for setting in table.properties:
-        if setting.name not in (STATE, LINEAGE):
+        if setting.name not in OWN:
             yield f"property {setting.name}: {_values(setting.old, setting.new)}"
 
 

@@ -287,7 +287,7 @@ def _settings_of(metadata: Metadata) -> dict[str, str]:
     found = {
         "partitioning": ", ".join(show.partitioning(metadata)),
         "sort order": ", ".join(show.sort_order(metadata)),
-        "key": ", ".join(show.identifier(show.schema_of(metadata))),
+        "key": ", ".join(show.key_of(metadata)),
         "format version": str(metadata.format_version),
         "location": metadata.raw.get("location", ""),
     }

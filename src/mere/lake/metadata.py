@@ -19,6 +19,7 @@ import orjson
 
 from mere.errors import LakeUnreadable
 from mere.lake.commits import Stats
+from mere.lake.keys import KEY, identified
 from mere.lake.storage import Storage
 
 Json = dict[str, Any]
@@ -146,7 +147,7 @@ class Metadata:
         return Metadata(posixpath.join(posixpath.dirname(self.location), name), raw)
 
     def with_properties(self, changes: Mapping[str, str | None]) -> Metadata:
-        """The next version, in which these are set, or removed where they are None."""
+        """The next version, in which these are set, or removed where they are None. With a key go identifier fields."""
         properties = {name: value for name, value in {**self.properties, **changes}.items() if value is not None}
         raw = {**self.raw, "properties": properties}
         if "table-uuid" in raw:
@@ -156,7 +157,7 @@ class Metadata:
                 "metadata-log": log,
                 "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
             }
-        return self.successor(raw)
+        return self.successor(identified(raw) if KEY in changes else raw)
 
     def to_bytes(self) -> bytes:
         content = orjson.dumps(self.raw)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,10 @@ class Options:
     limits: Limits | None = None
 
 
+class _NotUnique(QueryError):
+    """A key that does not tell the rows apart."""
+
+
 @dataclass(frozen=True)
 class ChangedRow:
     key: Row
@@ -60,6 +64,7 @@ class RowDiff:
     added_rows: tuple[Row, ...] = ()  # samples, by key
     removed_rows: tuple[Row, ...] = ()
     changed_rows: tuple[ChangedRow, ...] = ()
+    note: str = ""  # why rows were not matched by the table's own key
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
@@ -102,7 +107,15 @@ def compare(before: TableSet, after: TableSet, old: TableName, new: TableName, o
             read = _bind(connection, bindings, (old, new), sides, Path(folder))
             names = full_name(_ref(before, "old"), old), full_name(_ref(after, "new"), new)
             search = _Search(connection, bindings, columns, names, options.samples)
-            return search.by_key(new, read) if columns.key else search.by_row(new, read)
+            if not columns.key:
+                return search.by_row(new, read)
+            try:
+                return search.by_key(new, read)
+            except _NotUnique as error:
+                if options.key is not None:
+                    raise
+                # Nobody asked for this key, and other tables are to be compared, too.
+                return replace(search.by_row(new, read), note=error.message)
         finally:
             connection.close()
 
@@ -161,7 +174,11 @@ class _Columns:
         if not compared:
             raise QueryError(f"The two states of {table} have no column in common.")
         names = [pair.name for pair in compared]
-        wanted = show.identifier(schemas[1]) if options.key is None else tuple(options.key)
+        if options.key is None:
+            own = show.key_of(new)
+            wanted = own if set(own).issubset(names) else ()
+        else:
+            wanted = tuple(options.key)
         for name in wanted:
             if name not in names:
                 raise UsageError(
@@ -294,7 +311,7 @@ FROM counted"""
         key = {name: new[name] for name in self.columns.key_names}
         return ChangedRow(key, {name: old[name] for name in names}, {name: new[name] for name in names})
 
-    def _duplicates(self, table: TableName) -> QueryError:
+    def _duplicates(self, table: TableName) -> _NotUnique:
         shown = []
         keys = ", ".join(f"c{at}" for at in self.columns.key)
         for which, ref in enumerate(self.bindings.refs):
@@ -303,7 +320,7 @@ GROUP BY {keys} HAVING count(*) > 1 ORDER BY ALL LIMIT 3"""
             for *values, count in self._run(sql):
                 shown.append(f"  on {ref.rpartition(' (')[0]}: {', '.join(map(repr, values))}: {count:,} rows")
         names = ", ".join(self.columns.key_names)
-        return QueryError(
+        return _NotUnique(
             f"The rows of {table} cannot be matched by {names}, which is not unique:\n" + "\n".join(shown),
             remedy="Name a key that is with --key, or compare whole rows with --no-key.",
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mere.errors import LakeError
 from mere.lake.commits import Change, Commit, Entry, Key, Kind, Stats
 from mere.lake.guards import current_version
+from mere.lake.keys import KEY, key_names
 from mere.lake.metadata import Json, Metadata, MetadataReader, Snapshot
 from mere.names import TableName
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 STATE = "mere.state"  # the property in which a model keeps what it was built from
 LINEAGE = "mere.lineage"  # and what the columns of a PySpark model are made of
+OWN = (STATE, LINEAGE, KEY)  # what mere keeps for itself, and tells in other words
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Description:
     uuid: str | None
     format_version: int
     columns: tuple[Field, ...]
-    key: tuple[str, ...]  # the identifier fields
+    key: tuple[str, ...]
     partitioning: tuple[str, ...]
     sort_order: tuple[str, ...]
     properties: Mapping[str, str]
@@ -96,7 +98,7 @@ def _table(table: str, metadata: Metadata) -> Description:
         uuid=metadata.uuid,
         format_version=metadata.format_version,
         columns=tuple(fields(schema)),
-        key=identifier(schema),
+        key=key_of(metadata),
         partitioning=partitioning(metadata),
         sort_order=sort_order(metadata),
         properties=_settings(metadata),
@@ -120,7 +122,7 @@ def _view(view: str, metadata: Metadata) -> Description:
         uuid=metadata.uuid,
         format_version=metadata.format_version,
         columns=tuple(fields(schema_of(metadata))),
-        key=(),
+        key=key_of(metadata),
         partitioning=(),
         sort_order=(),
         properties=_settings(metadata),
@@ -132,7 +134,7 @@ def _view(view: str, metadata: Metadata) -> Description:
 
 def _settings(metadata: Metadata) -> dict[str, str]:
     """Properties, without what mere itself keeps there."""
-    return {name: value for name, value in sorted(metadata.properties.items()) if name not in (STATE, LINEAGE)}
+    return {name: value for name, value in sorted(metadata.properties.items()) if name not in OWN}
 
 
 def _line(snapshot: Snapshot, metadata: Metadata) -> SnapshotLine:
@@ -181,6 +183,13 @@ def type_text(type_: Any) -> str:
         return f"map<{type_text(type_['key'])}, {type_text(type_['value'])}>"
     inner = ", ".join(f"{field['name']}: {type_text(field['type'])}" for field in type_.get("fields", []))
     return f"struct<{inner}>"
+
+
+def key_of(metadata: Metadata) -> tuple[str, ...]:
+    """As the property `mere.key` says, or else the identifier fields; none if one of them is no column of its own."""
+    schema = schema_of(metadata)
+    names = tuple(key_names(metadata.properties)) or identifier(schema)
+    return names if {field["name"] for field in schema["fields"]}.issuperset(names) else ()
 
 
 def identifier(schema: Json) -> tuple[str, ...]:

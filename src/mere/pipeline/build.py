@@ -15,6 +15,7 @@ from mere.audits.builtin import Scope
 from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import Finding, evaluate
 from mere.audits.quarantine import Counts, judged
+from mere.audits.rules import Key as KeyRule
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import LakeConflict, MereError, RunFailed, SparkFailed
 from mere.lake import changes, faults
@@ -29,6 +30,7 @@ from mere.pipeline import changed, materialize, tables, unfinished
 from mere.pipeline.accounting import NONE, Accounting, rows_read, rows_written
 from mere.pipeline.asked import unasked
 from mere.pipeline.facts import LakeFacts, facts
+from mere.pipeline.keyed import key_property
 from mere.pipeline.loading.bring import Place
 from mere.pipeline.loading.build import Loading
 from mere.pipeline.materialize import WRITTEN, Workshop
@@ -73,8 +75,8 @@ class Built:
 class AuditFailed(RunFailed):
     """The table was built, and some of its rows break an audit of severity `error`."""
 
-    def __init__(self, message: str, built: Built) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, built: Built, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
         self.built = built
 
 
@@ -155,7 +157,9 @@ def audit_across(model: Model, audits: Sequence[Audit], site: Site) -> Built:
 
 def _refuse_bad(made: Built) -> None:
     if bad := [each for each in made.findings if each.blocks]:
-        raise AuditFailed("; ".join(f"{each.audit}: {each.message}" for each in bad), made)
+        key = next((each.audit for each in bad if isinstance(each.audit.rule, KeyRule)), None)
+        loosen = f"{key.place} declares the key; `key_audit: warn` there would let such rows pass" if key else None
+        raise AuditFailed("; ".join(f"{each.audit}: {each.message}" for each in bad), made, loosen)
 
 
 class _Work:
@@ -373,9 +377,10 @@ class _Work:
     def _sign(self, state: State, standing: Signed | None = None) -> Commit | None:
         """The state goes into the table as it stands; into what is `standing`, or nowhere."""
         metadata = self._metadata()
-        form = unfinished.form_of(metadata)
+        key = key_property(self.model, metadata)
+        form = unfinished.form_of(metadata.with_properties(key))
         state = replace(state, snapshot=metadata.current_id, sample=self.sample, form=form)
-        properties = {PROPERTY: state.to_json(), **self._lineage(metadata)}
+        properties = {PROPERTY: state.to_json(), **key, **self._lineage(metadata)}
         if state.sample or SAMPLE in metadata.properties:
             properties[SAMPLE] = str(state.sample).lower()
         quarantine = self.sieve.signature(self.sample)

@@ -12,6 +12,7 @@ from mere.errors import LakeError
 from mere.lake.lake import Lake
 from mere.lake.tableset import TableSet
 from mere.names import TableName
+from mere.pipeline.keyed import key_property
 from mere.pipeline.scd2.observations import Observation, glance, walk
 from mere.pipeline.schema import Column, of_table
 from mere.pipeline.state import PROPERTY, Point, Points, State, digest
@@ -144,6 +145,10 @@ class LakeFacts:
         from mere.lake.show import schema_of
 
         return of_table(schema_of(self.tables.metadata(table))) if table in self.tables else ()
+
+    def has_key_of(self, model: Model) -> bool:
+        metadata = self.tables.metadata(model.name)
+        return all(metadata.properties.get(name) == value for name, value in key_property(model, metadata).items())
 
     def observations(
         self, tables: Sequence[TableName], since: Points, last: datetime | None

@@ -13,6 +13,7 @@ from mere.errors import PlanError
 from mere.names import TableName
 from mere.pipeline.asked import with_unasked
 from mere.pipeline.evolution import keeps_columns, tightened, with_readers, with_table
+from mere.pipeline.keyed import with_key
 from mere.pipeline.left_behind import left_behind
 from mere.pipeline.loading import plan as loading
 from mere.pipeline.merge import plan as merge
@@ -72,7 +73,7 @@ def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step
         return step
     step = with_retry(step, facts, wish)
     step = with_table(step, standing.state, facts, same_code(model, standing.state.code), effects)
-    return with_unasked(step, standing.state)
+    return with_key(with_unasked(step, standing.state), facts)
 
 
 def _due(model: Model, standing: Standing, facts: Facts, wish: Wish, effects: Effects) -> Step:

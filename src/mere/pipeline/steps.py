@@ -99,6 +99,10 @@ class Facts(Protocol):
         """Of a table or view; empty if there is none."""
         ...
 
+    def has_key_of(self, model: Model) -> bool:
+        """Whether the model's table has the key that the model declares."""
+        ...
+
     def observations(
         self, tables: Sequence[TableName], since: Points, last: datetime | None
     ) -> tuple[Observation, ...]:

@@ -141,6 +141,8 @@ def _alter(
     """Column by column, so that each keeps its id: what was read before is still read by it."""
     name = name_of(model.name)
     by = {what: [change for change in changes if change.what is what] for what in What}
+    renamed = {str(change.old): change.name for change in by[What.RENAMED]}
+    _free_key(model, table, renamed, {change.name for change in by[What.DROPPED]}, spark)
     for change in by[What.RENAMED]:
         spark.sql(f"ALTER TABLE {name} RENAME COLUMN {quoted(str(change.old))} TO {quoted(change.name)}")
     for change in by[What.WIDENED]:
@@ -148,7 +150,6 @@ def _alter(
     if new := by[What.ADDED]:
         added = ", ".join(_added(model, schema, change) for change in new)
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({added})")
-    renamed = {str(change.old): change.name for change in by[What.RENAMED]}
     stands = of_table(show.schema_of(table))
     _relax(model, stands, renamed, spark)
     if whole or _was_declared_otherwise(model, table):
@@ -176,6 +177,15 @@ def _was_declared_otherwise(model: Model, table: Metadata) -> bool:
     text = table.properties.get(PROPERTY)
     state = State.from_json(text) if text else None
     return state is not None and state.layout not in (None, layout_of(model))
+
+
+def _free_key(
+    model: Model, table: Metadata, renamed: Mapping[str, str], dropped: Collection[str], spark: SparkSession
+) -> None:
+    """Iceberg lets no identifier field go or be null. What is one afterwards is said again with the table's state."""
+    fields = show.identifier(show.schema_of(table))
+    if any(each in dropped or contract.allows_null(model, renamed.get(each, each)) for each in fields):
+        spark.sql(f"ALTER TABLE {name_of(model.name)} DROP IDENTIFIER FIELDS {', '.join(map(quoted, fields))}")
 
 
 def _relax(model: Model, stands: Iterable[Column], renamed: Mapping[str, str], spark: SparkSession) -> None:

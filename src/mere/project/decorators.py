@@ -24,6 +24,7 @@ def model(
     batch: int | None = None,
     context: str | None = None,
     key: str | Sequence[str] = (),
+    key_audit: str | None = None,
     latest_by: str | None = None,
     updated_at: str | None = None,
     compare: str | Sequence[str] = (),
@@ -39,7 +40,7 @@ def model(
     The function stays what it is, so that a test can call it with DataFrames of its own.
     """
     del name, kind, description, columns, contract, owner, tags, time_column, grain, start, unfinished, batch, context
-    del key, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
+    del key, key_audit, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
     return lambda function: function
 
 
@@ -48,6 +49,7 @@ def source(
     *,
     cursor: str | None = None,
     key: str | Sequence[str] = (),
+    key_audit: str | None = None,
     every: str | None = None,
     description: str = "",
     columns: Mapping[str, str | Mapping[str, Any]] | None = None,
@@ -70,7 +72,7 @@ def source(
     `now`; it returns a DataFrame. Without a `cursor` its rows replace those that are there; with one they are added, by
     `key` if there is one. It is called at every run, but not before `every` (such as "6h") has passed.
     """
-    del name, cursor, key, every, description, columns, contract, on_new_column, names, trace, max_bad, owner
+    del name, cursor, key, key_audit, every, description, columns, contract, on_new_column, names, trace, max_bad, owner
     del tags, partition_by, sort_by, properties, audits, off
     return lambda function: function
 

@@ -14,7 +14,7 @@ from mere.project.problems import Problems
 KEYS = (
     *("kind", "owner", "tags", "off"),
     *("time_column", "grain", "start", "unfinished", "batch"),
-    *("key", "latest_by", "updated_at", "partition_by", "sort_by", "properties"),
+    *("key", "key_audit", "latest_by", "updated_at", "partition_by", "sort_by", "properties"),
 )
 _PLACES = ("schemas", "folders")
 

@@ -166,6 +166,11 @@ class Model:
         return (self.name, self.name.quarantine) if self.quarantines else (self.name,)
 
     @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that make a row of the table unique: of a history, a row is a version of its key."""
+        return (*self.key, VALID_FROM) if self.key and self.kind is Kind.SCD2 else self.key
+
+    @property
     def added_columns(self) -> tuple[str, ...]:
         """That the table has besides those of the query."""
         return HISTORY if self.kind is Kind.SCD2 else ()

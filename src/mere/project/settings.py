@@ -16,6 +16,7 @@ from mere.entries import Entry, nearest
 from mere.errors import ConfigError, InvalidName
 from mere.names import LOADS, QUARANTINE, TableName
 from mere.project.declared import read_context, read_declared
+from mere.project.key_audit import PromisedKey
 from mere.project.model import Kind, OnChange, Time
 from mere.project.problems import Problems
 from mere.project.rules import SWITCHABLE
@@ -23,7 +24,7 @@ from mere.sources import declaration
 from mere.windows import Grain, instant
 
 _TIME = ("time_column", "grain", "start", "unfinished", "batch", "context")
-_EVERY = ("description", "columns", "contract", "owner", "tags", "key", "audits", "off")
+_EVERY = ("description", "columns", "contract", "owner", "tags", "key", "key_audit", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
 MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "inputs", "now")
 SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
@@ -64,6 +65,7 @@ class Settings:
     inputs: Mapping[TableName, Place] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     delimiter: str = ","
+    key: PromisedKey | None = None
     # What a model has under the same name.
     fields: Mapping[str, Any] = field(default_factory=dict)
 
@@ -121,9 +123,15 @@ def read_settings(
     # What a source says of its columns is more than that: see `sourcefile`.
     columns = {key: value for key, value in found.items() if kind is not Kind.SOURCE or key != "columns"}
     fields |= read_declared(columns, kind, problems)
-    fields["audits"] = _audits(found.get("audits"), customs, problems)
-    _refuse_quarantine(kind, fields["audits"], problems)
     settings: dict[str, Any] = {}
+    with problems.gather():
+        settings["key"] = PromisedKey.read(found)
+    audits = _audits(found.get("audits"), customs, problems)
+    _refuse_quarantine(kind, audits, problems)
+    # Of a source, it depends on where its rows come from.
+    if (promised := settings.get("key")) and kind is not Kind.SOURCE:
+        audits = (*promised.audits(kind, by_key=kind is Kind.MERGE), *audits)
+    fields["audits"] = audits
     for key, reader in {"inputs": _inputs, "types": _types, "delimiter": _delimiter}.items():
         if key in found:
             with problems.gather():
@@ -138,6 +146,9 @@ def _check_key(kind: Kind, entry: Entry, found: Mapping[str, Entry], problems: P
     }
     if kind in told_apart and "key" not in found:
         problems.add(found.get("kind", entry).error(told_apart[kind], "Write for example `key: order_id`."))
+    if "key_audit" in entry.entries() and "key" not in found:
+        message, remedy = "`key_audit` has no effect: there is no `key`", "Declare one, such as `key: id`."
+        problems.add(found["key_audit"].error(message, remedy))
     if "updated_at" in found and "compare" in found:
         problems.add(
             found["compare"].error(

@@ -77,7 +77,9 @@ def model_of(
     max_bad = read_max_bad(found["max_bad"]) if "max_bad" in found else DEFAULT_MAX_BAD
     place = found["max_bad"].line if "max_bad" in found else line
     readable = Audit(Assert("true"), file, place, given_name=READABLE, quarantine=True, max_bad=max_bad)
-    fields = {**settings.fields, "audits": (readable, *settings.fields.get("audits", ()))}
+    by_key = not isinstance(body.feed, Files) and body.feed.cursor is not None
+    promised = settings.key.audits(Kind.SOURCE, by_key) if settings.key else ()
+    fields = {**settings.fields, "audits": (readable, *promised, *settings.fields.get("audits", ()))}
     inputs = tuple(with_lookups((), fields["audits"]))
     return Model(name, Kind.SOURCE, file, replace(body, line=line), inputs, **fields)
 

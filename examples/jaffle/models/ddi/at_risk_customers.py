@@ -20,8 +20,7 @@ SHORTEST_SILENCE = 14  # days: whoever comes daily is not lost after a weekend
         "revenue": "what they brought until now",
     },
     audits=[
-        {"unique": "customer_id"},
-        {"not_null": ["customer_id", "usual_gap", "silent_days"]},
+        {"not_null": ["usual_gap", "silent_days"]},
         {"relationships": {"column": "customer_id", "to": "marts.customers"}},
         {"assert": "silent_days > usual_gap"},
     ],

@@ -5,7 +5,6 @@
 -- context: 29 days
 -- key: order_date
 -- audits:
---   - unique: order_date
 --   - assert: orders >= 1 AND orders_30_days >= orders
 --   - assert: revenue_30_days >= revenue
 --   - same_total: {column: revenue, table: marts.orders}

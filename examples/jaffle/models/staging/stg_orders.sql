@@ -7,7 +7,6 @@
 --   order_date: {type: date, nullable: false}
 --   status: string
 -- audits:
---   - unique: order_id
 --   - relationships: {column: customer_id, to: staging.stg_customers}
 --   - accepted_values: {column: status, values: [placed, shipped, completed, return_pending, returned]}
 --     quarantine: true

@@ -6,7 +6,6 @@
 --   payment_method: string
 --   amount: {type: "decimal(12, 2)", description: "in dollars, where the export has cents"}
 -- audits:
---   - unique: payment_id
 --   - not_null: [order_id, amount]
 --     quarantine: true
 --   - relationships: {column: order_id, to: staging.stg_orders}

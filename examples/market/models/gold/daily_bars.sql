@@ -6,7 +6,6 @@
 -- columns:
 --   vwap: price by volume; NULL before the files had it
 -- audits:
---   - unique: [day, ticker]
 --   - not_null: [open, high, low, close, volume]
 --   - assert: low <= least(open, close) AND high >= greatest(open, close)
 --   - assert: regular_volume <= volume

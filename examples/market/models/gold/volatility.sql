@@ -9,7 +9,6 @@
 --   returns: how many of them there are in the 30 days
 --   volatility: their standard deviation, for a year of 252 trading days; none before there are two
 -- audits:
---   - unique: [day, ticker]
 --   - assert: volatility >= 0
 --   - assert: returns BETWEEN 0 AND 30
 WITH closes AS (

@@ -31,7 +31,6 @@ OPENS, CLOSES = "09:30", "16:00"
         "vwap": {"type": "decimal(12, 4)", "description": "price by volume; NULL before the files had it"},
     },
     audits=[
-        {"unique": ["day", "ticker", "began_at"]},
         {"accepted_values": {"column": "session", "values": ["pre", "regular", "post"]}},
         {"assert": "low <= least(open, close) AND high >= greatest(open, close)"},
         {"assert": "volume > 0 AND low > 0"},

@@ -10,7 +10,7 @@ from mere import model, table
     "gold.city_stats",
     description="Per continent: cities, population, largest city.",
     key="continent",
-    audits=[{"unique": "continent"}, {"assert": "population > 0"}, {"row_count": {"min": 1, "max": 7}}],
+    audits=[{"assert": "population > 0"}, {"row_count": {"min": 1, "max": 7}}],
 )
 def city_stats(cities: DataFrame = table("raw.cities")) -> DataFrame:
     return cities.groupBy("continent").agg(

@@ -5,7 +5,6 @@
 -- key: order_date
 -- tags: [daily]
 -- audits:
---   - unique: order_date
 --   - assert: net <= revenue
 --   - no_gaps: order_date
 --   - max_change: 50%

@@ -3,14 +3,14 @@
 -- time_column: order_date
 -- grain: day
 -- key: order_id
+-- key_audit: table
 -- inputs:
 --   raw.cities: {on_change: rebuild}
 -- columns:
 --   city: unknown if the order does not say
 -- tags: [daily]
 -- audits:
---   - unique: order_id
---   - not_null: [order_id, order_date, city, amount]
+--   - not_null: [order_date, city, amount]
 --   - relationships: {column: city_id, to: raw.cities}
 --   - assert: amount > 0
 SELECT DISTINCT

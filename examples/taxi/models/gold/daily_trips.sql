@@ -7,7 +7,6 @@
 --   revenue: all that was paid, in dollars
 --   tip_rate: of trips that were paid by card, on average
 -- audits:
---   - unique: day
 --   - assert: trips > 0 AND miles > 0
 --   - row_count: {min: 28}
 --   - max_change: 100%

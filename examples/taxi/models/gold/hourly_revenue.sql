@@ -6,7 +6,6 @@
 -- columns:
 --   hour: by the clock of New York, without a zone, as in silver.trips
 -- audits:
---   - unique: hour
 --   - not_null: revenue
 --   - assert: tips <= revenue
 SELECT

@@ -4,7 +4,6 @@
 --   pickup: the name of the zone, or unknown
 --   miles: of all trips together
 -- audits:
---   - unique: [pickup_zone, dropoff_zone]
 --   - not_null: [pickup, dropoff]
 --   - assert: shortest <= median_miles AND median_miles <= longest
 --   - row_count: {min: 1, max: 70225}

@@ -19,7 +19,6 @@ from mere.serve.gateway.catalog.oids import PUBLIC, oids_of
 from mere.serve.gateway.catalog.types import ColumnType, of_iceberg
 from mere.serve.gateway.roles import Role
 
-KEY = "mere.key"  # the property in which a model leaves the columns of its key
 COMMENT = "comment"
 _READERS = 16  # of metadata files at a time, where they are behind a network
 _KNOWN = 20_000  # shapes that are kept
@@ -243,11 +242,5 @@ def shape_of(metadata: Metadata) -> Shape:
 
 
 def _key(metadata: Metadata, columns: Sequence[Column]) -> tuple[int, ...]:
-    """By the model, or else Iceberg's identifier fields; none if one of them is not a column of its own."""
-    named = metadata.properties.get(KEY)
-    schema = show.schema_of(metadata)
-    if not named and not schema.get("identifier-field-ids"):
-        return ()
-    names = [name.strip() for name in named.split(",")] if named else show.identifier(schema)
     numbers = {column.name: column.number for column in columns}
-    return tuple(numbers[name] for name in names) if all(name in numbers for name in names) else ()
+    return tuple(numbers[name] for name in show.key_of(metadata))
