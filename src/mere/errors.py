@@ -8,6 +8,7 @@ MereError
 ├── LakeError
 │   ├── LakeNotFound        no lake there
 │   ├── LakeUnreadable      corrupt, locked, full or read-only
+│   │   └── CatalogLost     the catalog of a lake is damaged, or gone while the files of its tables are there
 │   ├── LakeTooNew          written by a newer mere
 │   ├── LakeMoved           the folder was moved or copied
 │   ├── RefNotFound
@@ -103,6 +104,10 @@ class LakeNotFound(LakeError):
 
 
 class LakeUnreadable(LakeError):
+    pass
+
+
+class CatalogLost(LakeUnreadable):
     pass
 
 

@@ -118,7 +118,7 @@ def test_a_damaged_marker_is_named(tmp_path: Path) -> None:
     (tmp_path / "lake" / MARKER).write_bytes(b"")
     with pytest.raises(LakeUnreadable, match=rf"{MARKER} cannot be read") as caught:
         Lake.open(tmp_path / "lake")
-    assert "Delete it" in str(caught.value.remedy)
+    assert "delete " in str(caught.value.remedy)
 
 
 # relocate

@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from mere.errors import LakeError, LakeMoved, LakeNotFound, LakeTooNew, LakeUnreadable, MetadataMissing, UsageError
+from mere.errors import (
+    CatalogLost,
+    LakeError,
+    LakeMoved,
+    LakeNotFound,
+    LakeTooNew,
+    LakeUnreadable,
+    MetadataMissing,
+    UsageError,
+)
 from mere.lake import sqlite
 from mere.lake.lake import Lake
 from mere.lake.schema import MIGRATIONS
@@ -34,7 +43,7 @@ def test_there_is_no_lake(tmp_path: Path) -> None:
         Lake.open(tmp_path / "nowhere")
     with contextlib.closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
         connection.execute("CREATE TABLE other (x)")
-    with pytest.raises(LakeNotFound, match="not the catalog of a mere lake"):
+    with pytest.raises(CatalogLost, match="not the catalog of a mere lake"):
         Lake.open(tmp_path)
 
 
@@ -53,7 +62,7 @@ def test_a_damaged_database_is_named_and_left_alone(lake: Lake, damage: str) -> 
     content = database.read_bytes()
     broken = {"overwritten": b"not a database" * 1000, "truncated": content[: len(content) // 2], "empty": b""}[damage]
     database.write_bytes(broken)
-    with pytest.raises((LakeUnreadable, LakeNotFound), match=r"catalog\.db"):
+    with pytest.raises(CatalogLost, match=r"catalog\.db"):
         Lake.open(lake.root).at()
     assert database.read_bytes() == broken
 

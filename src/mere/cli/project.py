@@ -13,7 +13,7 @@ from mere.engine import java as jvm
 from mere.errors import ConfigError, LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.places import open_store
-from mere.lake.storage import place
+from mere.lake.storage import place, storage_at
 from mere.project import examples
 from mere.project.load import FOLDERS
 
@@ -73,7 +73,7 @@ def init(ctx: click.Context, folder: str, name: str | None, as_json: bool) -> No
     project = config.load(file, profile) if file.exists() else None
     address = Address(project.lake, project.catalog, project.s3) if project else Address(str(root / "lake"))
     path, catalog = address.path, address.catalog
-    new = {"project": project is None or name is not None, "lake": not _is_lake(path, catalog)}
+    new = {"project": project is None or name is not None, "lake": not _is_lake(address)}
     if not any(new.values()):
         raise ConfigError(f"There is already a project with a lake: {file}. Nothing was changed.")
     if new["lake"]:
@@ -105,9 +105,10 @@ def _start_from(name: str, root: Path) -> Generated | None:
     return Generated(folder, list(write(sample.dataset, folder)), sample.more) if sample else None
 
 
-def _is_lake(path: str, catalog: str | None) -> bool:
+def _is_lake(address: Address) -> bool:
+    location = place(address.path)
     try:
-        open_store(place(path), catalog).close()
+        open_store(location, storage_at(location, address.s3), address.catalog).close()
     except LakeNotFound:
         return False
     return True

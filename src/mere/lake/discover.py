@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 TOKEN, CREDENTIAL = "MERE_REST_TOKEN", "MERE_REST_CREDENTIAL"
 
 _METADATA_FILE = re.compile(r"(?:v(?P<hadoop>\d+)|(?P<number>\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_UNIQUE = re.compile(r"-[0-9a-f]{32}$")  # by which an engine keeps the folders of tables of one name apart
 _HINT = "version-hint.text"
 _SQL = re.compile(r"(sqlite|postgres(?:ql)?)(\+\w+)?://")
 
@@ -80,9 +82,11 @@ def _folder(folder: str, storage: Storage) -> Iterator[Found]:
         )
     if folder in tables:
         tables = {folder: tables[folder]}
+    plain = Counter(_UNIQUE.sub("", table) for table in tables)
     for table, names in sorted(tables.items()):
-        parts = tuple(posixpath.relpath(table, folder).split("/")) if table != folder else ()
-        yield _newest(parts, table, names, storage)
+        name = _UNIQUE.sub("", table)
+        parts = tuple(posixpath.relpath(name if plain[name] == 1 else table, folder).split("/"))
+        yield _newest(parts if table != folder else (), table, names, storage)
 
 
 def _newest(parts: tuple[str, ...], table: str, names: Sequence[str], storage: Storage) -> Found:

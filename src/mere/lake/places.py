@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from contextlib import suppress
 
 from mere.config import default_author, is_s3
-from mere.errors import LakeError, LakeMoved, LakeUnreadable, MetadataMissing, StorageDenied, UsageError
+from mere.errors import (
+    CatalogLost,
+    LakeError,
+    LakeMoved,
+    LakeNotFound,
+    LakeUnreadable,
+    MetadataMissing,
+    StorageDenied,
+    UsageError,
+)
 from mere.lake.files import readable
 from mere.lake.port import Store
 from mere.lake.sqlite import SqliteStore
@@ -20,6 +30,7 @@ from mere.lake.storage import Storage, local_path
 DATABASE = "catalog.db"
 WAREHOUSE = "warehouse"
 MARKER = "lake.json"
+_BESIDE = ("-wal", "-shm")  # of the database, while somebody has it open or was killed
 
 
 def create_store(location: str, storage: Storage, catalog: str | None) -> Store:
@@ -30,6 +41,7 @@ def create_store(location: str, storage: Storage, catalog: str | None) -> Store:
             remedy="Choose a place without ? # %.",
         )
     _require_catalog(location, catalog)
+    _require_folder(location)
     _require_free(location, storage)
     if is_s3(location):
         from mere.lake.s3 import require_conditional_writes
@@ -57,9 +69,17 @@ def _new_store(location: str, catalog: str | None) -> Store:
     return PostgresStore.create(catalog, location, default_author())
 
 
-def open_store(location: str, catalog: str | None) -> Store:
+def open_store(location: str, storage: Storage, catalog: str | None) -> Store:
     """Whatever place its files are at."""
     _require_catalog(location, catalog)
+    _require_folder(location)
+    try:
+        return _open_catalog(location, catalog)
+    except (LakeNotFound, CatalogLost) as error:
+        raise stranded(error, location, storage, catalog) from error
+
+
+def _open_catalog(location: str, catalog: str | None) -> Store:
     if catalog is None:
         return SqliteStore.open(local_path(location) / DATABASE)
     from mere.lake.postgres import PostgresStore
@@ -69,7 +89,7 @@ def open_store(location: str, catalog: str | None) -> Store:
 
 def open_store_here(location: str, storage: Storage, catalog: str | None) -> Store:
     """The same, of a lake whose files are where its catalog says."""
-    store = open_store(location, catalog)
+    store = open_store(location, storage, catalog)
     try:
         if store.root != location:
             raise LakeMoved(
@@ -79,12 +99,32 @@ def open_store_here(location: str, storage: Storage, catalog: str | None) -> Sto
             )
         # To open a lake on S3 asks no S3 server; the sweep, which alone could do harm, looks by itself.
         if not is_s3(location):
+            _require_warehouse(location, store)
             require_own(storage, location, store.lake_id)
             _claim_if_possible(storage, location, store.lake_id)
     except LakeError:
         store.close()
         raise
     return store
+
+
+def _require_folder(location: str) -> None:
+    if not is_s3(location) and local_path(location).is_file():
+        raise LakeUnreadable(
+            f"{location} is a file, and a lake is a folder. Nothing was changed.",
+            remedy=f"Name another folder after `lake:` in mere.yaml, or move the file: mv {_aside(location)}",
+        )
+
+
+def _require_warehouse(location: str, store: Store) -> None:
+    """A disk that is not mounted must not look like tables that were lost one by one."""
+    warehouse = f"{location}/{WAREHOUSE}"
+    if not local_path(warehouse).is_dir() and store.pointers():
+        raise LakeUnreadable(
+            f"{warehouse} is gone, and with it the files of all tables in the catalog. Nothing was changed.",
+            remedy="Mount its disk, or put the folder back from a backup. To go on with what the catalog alone knows,"
+            f" make it anew: mkdir {shlex.quote(warehouse)}",
+        )
 
 
 def _require_catalog(location: str, catalog: str | None) -> None:
@@ -110,7 +150,8 @@ def owner(storage: Storage, location: str) -> str | None:
             return str(json.loads(content)["lake_id"])
     except LakeUnreadable as error:
         raise LakeUnreadable(
-            error.message, remedy="Delete it if no other lake has its files there: the next sweep writes it anew."
+            error.message,
+            remedy=f"If no other lake has its files there, delete {marker}: it is written anew.",
         ) from error
 
 
@@ -179,3 +220,64 @@ def _lake_around(location: str, storage: Storage) -> str | None:
             if part == WAREHOUSE and at and _is_lake(outer, storage):
                 return outer
     return None
+
+
+# when its catalog is gone
+
+
+def stranded(error: LakeNotFound | CatalogLost, location: str, storage: Storage, catalog: str | None) -> LakeError:
+    """The error, with what is left of the lake and the ways to go on. Where nothing is left, a lake can be made."""
+    marked = storage.exists(f"{location}/{MARKER}")
+    found, has_tables = _left_in(storage, f"{location}/{WAREHOUSE}")
+    if isinstance(error, LakeNotFound) and not (marked or found):
+        return error
+    if has_tables:
+        left = f"The files of its tables are still there, in {location}/{WAREHOUSE}."
+    else:
+        left = f"{WAREHOUSE} has no table in it." if marked or found else ""
+    untouched = "" if "Nothing was changed" in error.message else "Nothing was changed."
+    ways = [_put_back(location, catalog)]
+    if isinstance(error, LakeNotFound) and catalog is None:
+        ways.append("If its catalog is in Postgres, write `catalog: postgresql://…` beside `lake:` in mere.yaml.")
+    if has_tables:
+        ways.append(_adopt_anew(location, catalog))
+    else:
+        ways.append(_make_anew(location))
+    return CatalogLost(" ".join(filter(None, (error.message, left, untouched))), remedy="\n".join(ways))
+
+
+def _left_in(storage: Storage, warehouse: str) -> tuple[bool, bool]:
+    """Whether there are files at all, and among them metadata of tables."""
+    found = False
+    for file in storage.files(warehouse):
+        found = True
+        if ".metadata.json" in file.location:
+            return True, True
+    return found, False
+
+
+def _put_back(location: str, catalog: str | None) -> str:
+    if catalog is not None:
+        return "Name the database that has its catalog after `catalog:` in mere.yaml, or restore it from a backup."
+    beside = " and ".join(f"{DATABASE}{end}" for end in _BESIDE)
+    return f"If there is a backup, put {location}/{DATABASE} back from it, after {beside} were removed."
+
+
+def _adopt_anew(location: str, catalog: str | None) -> str:
+    also = "" if catalog is None else ", and an empty database after `catalog:`"
+    return (
+        "If there is none, adopt its tables into a new lake, as they last stood, without branches and history. Write"
+        f" another place after `lake:` in mere.yaml{also}; then type:\n"
+        f"  mere init\n  mere adopt {shlex.quote(f'{location}/{WAREHOUSE}')}"
+    )
+
+
+def _make_anew(location: str) -> str:
+    """No table is lost, but what is there may be somebody else's: it is put aside and not deleted."""
+    if is_s3(location):
+        return "If there is none, write another place after `lake:` in mere.yaml; then type: mere init"
+    return f"If there is none, put aside what is there, and make the lake anew:\n  mv {_aside(location)}\n  mere init"
+
+
+def _aside(path: str) -> str:
+    return f"{shlex.quote(path)} {shlex.quote(f'{path}.old')}"

@@ -80,7 +80,7 @@ def relocate(
     """Make a lake that was moved or copied whole again, where it now is. One that was not moved is left alone."""
     root = place(path)
     storage = storage_at(root, s3)
-    store = open_store(root, catalog)
+    store = open_store(root, storage, catalog)
     try:
         old_root, lake_id = store.root, store.lake_id
         if old_root == root:

@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.errors import CatalogLost, LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.commits import Key
 from mere.lake.connections import Connections
 from mere.lake.rows import Given, Row, Tx
 from mere.lake.schema import MIGRATIONS, NOW, READABLE
 from mere.lake.sql import SqlStore
 
+MAKE = "Make one with: mere init"
 BUSY_SECONDS = 30.0
 _PARAMETERS = 30_000  # SQLite allows 32,766
 # WAL needs shared memory between all who open the file; over these it corrupts instead of failing.
@@ -98,8 +99,7 @@ class SqliteStore(SqlStore):
 
     @classmethod
     def open(cls, path: Path) -> SqliteStore:
-        if not path.is_file():
-            raise LakeNotFound(f"There is no lake at {path.parent}.", remedy="Make one with: mere init")
+        _require_file(path)
         _refuse_network(path.parent)
         with readable_errors(path), contextlib.closing(_connect(path)) as connection:
             _require_mere(path, connection)
@@ -197,12 +197,19 @@ def _wal_is_empty(path: Path) -> bool:
     return not wal.exists() or wal.stat().st_size == 0
 
 
+def _require_file(path: Path) -> None:
+    if not os.path.lexists(path):
+        raise LakeNotFound(f"There is no lake at {path.parent}: it has no {path.name}.", remedy=MAKE)
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a link that leads nowhere" if path.is_symlink() else "not a file"
+        raise CatalogLost(f"{path} is {kind}, and the catalog of a lake is a file. Nothing was changed.")
+    if not path.stat().st_size:
+        raise CatalogLost(f"{path} is empty, so it is not the catalog of a lake any more. Nothing was changed.")
+
+
 def _require_mere(path: Path, connection: sqlite3.Connection) -> None:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mere_meta'").fetchone():
-        raise LakeNotFound(
-            f"{path} is a SQLite database, but not the catalog of a mere lake. Nothing was changed.",
-            remedy="Make a lake in another folder with: mere init",
-        )
+        raise CatalogLost(f"{path} is a SQLite database, but not the catalog of a mere lake. Nothing was changed.")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -299,7 +306,7 @@ def readable_errors(path: Path) -> Iterator[None]:
                 remedy="Check the permissions of the folder and its files.",
             ) from error
         if "malformed" in text or "not a database" in text:
-            raise LakeUnreadable(
+            raise CatalogLost(
                 f"{path} is damaged: {text}.",
                 remedy="Remove catalog.db-wal and catalog.db-shm, which belong to it, and put back catalog.db from a"
                 " backup. The tables' files are untouched.",
