@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 from typing import Any
 
@@ -46,6 +47,9 @@ _MODULES = {
 }
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 class _Mere(click.Group):
     """Turns every error of mere's own into a sentence and an exit code; anything else is a bug, with its traceback."""
 
@@ -70,6 +74,13 @@ class _Mere(click.Group):
             click.secho("error: ", fg="red", err=True, nl=False)
             click.echo(str(error), err=True)
             ctx.exit(error.exit_code)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            what = f"write {error.filename}" if error.filename else "go on"
+            click.secho("error: ", fg="red", err=True, nl=False)
+            click.echo(f"There is no room to {what}: {error.strerror}.\nFree some space and try again.", err=True)
+            ctx.exit(1)
         except KeyboardInterrupt:
             ctx.exit(130)
 

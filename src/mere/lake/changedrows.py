@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.errors import MereError
+from mere.lake import room
 from mere.lake.alignment import pairs
 from mere.lake.contents import at_snapshot
 from mere.lake.metadata import Metadata
@@ -46,7 +46,7 @@ def changed_rows(
     known = all((type_ := types.get(name)) and not _ALONE.search(type_) for name in wanted)
     if old is None or new is None or not known:
         return None
-    with tempfile.TemporaryDirectory(prefix="mere-changed-") as folder:
+    with room.scratch("mere-changed-") as folder:
         try:
             parts = touched(table, old, new, storage, Path(folder))
             if isinstance(parts, str) or sum(part.size for part in parts) > LIMIT:

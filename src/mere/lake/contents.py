@@ -7,7 +7,6 @@ NULL equals NULL, NaN equals NaN, and 0.0 equals -0.0.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.errors import MereError
+from mere.lake import room
 from mere.lake.alignment import Pair, pairs
 from mere.lake.changes import Changes, in_words
 from mere.lake.metadata import Metadata
@@ -75,7 +75,7 @@ def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | 
     old = at_snapshot(timeline.metadata, since)
     if old is None:
         return None
-    with tempfile.TemporaryDirectory(prefix="mere-contents-") as folder:
+    with room.scratch("mere-contents-") as folder:
         try:
             parts = touched(timeline.table, old, timeline.metadata, timeline.storage, Path(folder))
             if isinstance(parts, str) or sum(part.size for part in parts) > limit:

@@ -7,14 +7,13 @@ Nothing but counts and a few samples comes out of DuckDB, which spills to disk w
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import QueryError, TableNotFound, UsageError
-from mere.lake import show
+from mere.lake import room, show
 from mere.lake.alignment import Pair, pairs
 from mere.lake.commits import Kind
 from mere.lake.metadata import Metadata
@@ -99,7 +98,7 @@ def compare(before: TableSet, after: TableSet, old: TableName, new: TableName, o
         return RowDiff(new, tuple(options.key or ()), "nothing: it is the same table")
     sides = before.metadata(old), after.metadata(new)
     columns = _Columns.of(new, *sides, options)
-    with tempfile.TemporaryDirectory(prefix="mere-diff-") as folder:
+    with room.scratch("mere-diff-") as folder:
         connection = connect(options.limits)
         try:
             sets = {_ref(before, "old"): before, _ref(after, "new"): after}

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from mere.errors import CatalogLost, LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.lake import room
 from mere.lake.commits import Key
 from mere.lake.connections import Connections
+from mere.lake.room import Snapshot
 from mere.lake.rows import Given, Row, Tx
 from mere.lake.schema import MIGRATIONS, NOW, READABLE
 from mere.lake.sql import SqlStore
@@ -72,7 +74,7 @@ class SqliteStore(SqlStore):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = Connections(lambda: _connect(path), lambda _: True)
+        self._connections = Connections(lambda: _connect(path), lambda opened: not isinstance(opened, Snapshot))
         with self._read() as tx:
             meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta"))
         self.root = meta["root"]
@@ -92,7 +94,8 @@ class SqliteStore(SqlStore):
         except FileExistsError as error:
             raise LakeError(f"There is already a lake at {path.parent}.") from error
         except (sqlite3.Error, OSError) as error:
-            raise LakeUnreadable(f"No lake could be made at {path.parent}: {error}.") from error
+            why = room.told(path) if room.is_lacking(error) else f"{error}."
+            raise LakeUnreadable(f"No lake could be made at {path.parent}: {why}") from error
         finally:
             draft.unlink(missing_ok=True)
         return cls.open(path)
@@ -133,8 +136,10 @@ class SqliteStore(SqlStore):
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[Tx]:
-        with readable_errors(self.path), _transaction(self._connection, "BEGIN"):
-            yield _SqliteTx(self._connection, self.clock)
+        with readable_errors(self.path):
+            connection = self._connection
+            with _transaction(connection, "BEGIN"):
+                yield _SqliteTx(connection, self.clock)
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Tx]:
@@ -143,10 +148,14 @@ class SqliteStore(SqlStore):
 
     @contextlib.contextmanager
     def _write(self, *, frozen: bool = False) -> Iterator[Tx]:  # noqa: ARG002 - every transaction is
-        with readable_errors(self.path), _transaction(self._connection, "BEGIN IMMEDIATE"):
-            self._connection.execute("INSERT INTO mere_writer (pid) VALUES (?)", (os.getpid(),))
-            yield _SqliteTx(self._connection, self.clock)
-            self._connection.execute("DELETE FROM mere_writer")
+        with readable_errors(self.path):
+            connection = self._connection
+            if isinstance(connection, Snapshot):
+                raise _no_room(self.path)
+            with _transaction(connection, "BEGIN IMMEDIATE"):
+                connection.execute("INSERT INTO mere_writer (pid) VALUES (?)", (os.getpid(),))
+                yield _SqliteTx(connection, self.clock)
+                connection.execute("DELETE FROM mere_writer")
 
     def _lock(self, tx: Tx, refs: Collection[str], keys: Collection[Key] = (), target: str = "") -> None:
         """SQLite lets one transaction write at a time: all is locked already."""
@@ -184,7 +193,14 @@ def _connect(path: Path) -> sqlite3.Connection:
     else:
         uri = path.as_uri() + "?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # whether there is room for what WAL needs
+    except sqlite3.Error as error:
+        connection.close()
+        if room.is_lacking(error):
+            return room.snapshot(path, BUSY_SECONDS)
+        raise
     return connection
 
 
@@ -278,6 +294,10 @@ def _file_system(folder: Path) -> str | None:
     return max(inside, key=lambda mount: len(mount[1]))[2] if inside else None
 
 
+def _no_room(path: Path) -> LakeUnreadable:
+    return LakeUnreadable(f"{room.told(path)} Nothing was changed.", remedy=room.REMEDY)
+
+
 @contextlib.contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as sentences. All of them leave the database as it was."""
@@ -290,11 +310,8 @@ def readable_errors(path: Path) -> Iterator[None]:
                 f"{path} stayed locked by another process for {BUSY_SECONDS:.0f} s. Nothing was changed.",
                 remedy="Wait for the other process to finish, or end it, and try again.",
             ) from error
-        if "disk is full" in text:
-            raise LakeUnreadable(
-                f"The disk that holds {path} is full. Nothing was changed.",
-                remedy="Free some space and try again.",
-            ) from error
+        if room.is_lacking(error):
+            raise _no_room(path) from error
         if text == "no such table: mere_runs":
             raise LakeUnreadable(
                 f"{path} was made by an older mere, which kept no history of runs, and cannot be written to.",

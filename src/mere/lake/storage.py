@@ -12,6 +12,7 @@ from typing import Protocol
 
 from mere.config import S3Settings, is_s3
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing, UsageError
+from mere.lake import room
 
 _FILE_SCHEME = re.compile(r"file:(//[^/]*)?(?=/)")
 _S3_SCHEME = re.compile(r"s3[an]?://")
@@ -90,6 +91,8 @@ class LocalStorage:
                     path.unlink(missing_ok=True)
                     raise
         except OSError as error:
+            if room.is_lacking(error):
+                raise LakeUnreadable(f"{room.told(path)} No pointer was changed.", remedy=room.REMEDY) from error
             raise LakeUnreadable(f"{location} cannot be written: {error.strerror}. No pointer was changed.") from error
 
     def files(self, folder: str) -> Iterator[StoredFile]:

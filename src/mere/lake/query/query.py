@@ -137,7 +137,7 @@ def connect(limits: Limits | None = None) -> DuckDBPyConnection:
         # A table name must never mean a variable of whoever calls.
         "python_enable_replacements": False,
         "errors_as_json": True,
-        "temp_directory": str(Path(tempfile.gettempdir(), f"mere-sql-{os.getpid()}")),
+        "temp_directory": _spill(),
     }
     if limits.memory:
         config["memory_limit"] = limits.memory
@@ -151,6 +151,14 @@ def connect(limits: Limits | None = None) -> DuckDBPyConnection:
     # DuckDB 1.5.5 moves the filter that a join gives below an ORDER BY … LIMIT, which then lets other rows through.
     connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
     return connection
+
+
+def _spill() -> str:
+    """Where queries put what does not fit into memory. Most need no such place, so it is no error if there is none."""
+    try:
+        return str(Path(tempfile.gettempdir(), f"mere-sql-{os.getpid()}"))
+    except FileNotFoundError:  # Python looks for one in which it can write
+        return ""
 
 
 def _refs(lake: Lake, statement: Statement) -> Iterator[str]:
