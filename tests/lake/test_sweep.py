@@ -23,7 +23,7 @@ from mere.lake.runs import Run, RunStatus, holder
 from mere.lake.storage import LocalStorage
 from mere.lake.sweep import Kept, sweep
 from mere.names import TableName
-from tests.lake.iceberg import append, create, delete, files, overwrite, read
+from tests.lake.iceberg import append, create, delete, files, overwrite, read, rows_of
 
 ZERO = timedelta(0)
 DAY = timedelta(days=1)
@@ -244,11 +244,47 @@ def test_a_dead_run_holds_back_nothing_but_what_its_branch_reaches(lake: Lake, s
     else:
         end(lake, "b1", status)
     first = sweep(lake, now=later(days=3), grace=ZERO)
+    run = lake.run("b1").branch
     assert {file.location for file in first.doomed} == left
     assert (first.live, [ref.name for ref in first.dead]) == ((), [run])
     assert first.kept[Kept.DEAD_RUN] == len(built)
     assert {file.location for file in sweep(lake, now=later(days=3), grace=ZERO).deleted} == left
     assert ids(lake, run) == [1, 2, 7]
+
+
+def fall_asleep(lake: Lake, id_: str) -> None:
+    lake.store.save_run(replace(lake.run(id_), beat_at=lake.now() - timedelta(minutes=5)))
+
+
+def test_a_run_that_wakes_after_a_sweep_commits_nothing_that_was_swept(lake: Lake) -> None:
+    """Its engine has written files, slept with its lease running out, and commits them when it wakes."""
+    run = live_run(lake, "b1")
+    append(lake, "a.t", 7, ref=run)
+    engine = lake.pyiceberg(run)
+    asleep = engine.load_table("a.t")
+    fall_asleep(lake, "b1")
+    in_flight = leave_files(lake, 8)
+    assert {file.location for file in sweep(lake, dry_run=True, now=later(days=3), grace=ZERO).doomed} == in_flight
+    assert lake.run("b1").branch == run, "a dry run cuts nobody off"
+    assert sweep(lake, now=later(hours=1), grace=DAY).doomed == ()
+    assert lake.run("b1").branch == run, "nor does a sweep to which its files are too young"
+    sweep(lake, now=later(days=3), grace=ZERO)
+    assert len(sweep(lake, now=later(days=3), grace=ZERO).deleted) == len(in_flight)
+    with pytest.raises(Exception, match=r"a\.t|run_b1"):
+        asleep.append(rows_of(8))
+    ended = lake.run("b1")
+    assert (ended.status, lake.store.ref(run), ids(lake, ended.branch)) == (RunStatus.INTERRUPTED, None, [1, 2, 7])
+
+
+def test_a_run_that_is_told_apart_from_a_dead_one_in_time_goes_on(lake: Lake) -> None:
+    """It wakes up, beats and commits before it is cut off: all that it has committed is reached."""
+    run = live_run(lake, "b1")
+    fall_asleep(lake, "b1")
+    faults.hook = lambda name: append(lake, "a.t", 7, ref=run) if name == "sweep.silent" else None
+    for _ in range(2):
+        sweep(lake, now=later(days=3), grace=ZERO)
+        faults.hook = None
+    assert ids(lake, lake.run("b1").branch) == [1, 2, 7]
 
 
 def test_a_file_is_kept_for_the_strongest_of_its_reasons(lake: Lake) -> None:

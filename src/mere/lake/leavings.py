@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from mere.lake.commits import Commit, CommitKind
 from mere.lake.port import Lease, Store
 from mere.lake.refs import Ref, RefKind
-from mere.lake.runs import is_alive, shown
+from mere.lake.runs import is_alive, run_of_holder, shown
 from mere.names import run_of
 
 
@@ -48,6 +48,7 @@ class Leavings:
     commits: tuple[Commit, ...]  # not expired yet
     live: tuple[Live, ...]  # the oldest first
     dead: tuple[Ref, ...]  # branches of runs that ended without publishing, and that stay
+    silent: tuple[Ref, ...]  # those of them that nobody has ended, and whose files may be old enough to be swept
     of_dead: tuple[Commit, ...]  # to which no other ref leads
     unnamed: tuple[Commit, ...]  # to which no ref leads: they can be brought back by their ids for a while
 
@@ -76,8 +77,24 @@ def find_leavings(store: Store, policy: Policy) -> Leavings:
         return tuple(commit for commit in commits if commit.seq in seqs and not commit.expired)
 
     unnamed = {seq for seq in kept - in_reach if by_seq[seq].kind is not CommitKind.ROOT}
-    live = _live([ref for ref in left if ref.kind is RefKind.RUN and ref not in dead], leases)
-    return Leavings(runs, aliases, of(by_seq.keys() - kept), live, dead, of((in_reach & kept) - needed), of(unnamed))
+    ended = {run_of(ref.name) for ref in all_dead}
+    holding = [lease for lease in leases if run_of_holder(lease.holder) not in ended]
+    return Leavings(
+        runs,
+        aliases,
+        commits=of(by_seq.keys() - kept),
+        live=_live([ref for ref in left if ref.kind is RefKind.RUN and ref not in dead], holding),
+        dead=dead,
+        silent=tuple(ref for ref in dead if policy.older(ref.created_at, policy.grace) and _is_open(store, ref)),
+        of_dead=of((in_reach & kept) - needed),
+        unnamed=of(unnamed),
+    )
+
+
+def _is_open(store: Store, branch: Ref) -> bool:
+    """Nobody has ended the run, so that it could go on if it were only asleep."""
+    run = store.run(run_of(branch.name))
+    return run is not None and run.branch == branch.name and run.ended_at is None
 
 
 def dead_runs(store: Store, refs: Iterable[Ref], leases: Collection[Lease]) -> list[Ref]:

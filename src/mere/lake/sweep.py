@@ -9,7 +9,7 @@ could fail by what is on the disk is read before anything is changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing, RefNotFound
-from mere.lake import faults
+from mere.lake import attempts, faults
 from mere.lake.commits import Commit
 from mere.lake.files import Reach
 from mere.lake.leavings import Leavings, Live, Policy, find_leavings
@@ -25,6 +25,7 @@ from mere.lake.places import claim, require_own
 from mere.lake.port import Moved, Store
 from mere.lake.refs import Ref
 from mere.lake.storage import Storage, StoredFile
+from mere.names import run_of
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
@@ -88,6 +89,9 @@ def sweep(
     require_own(lake.storage, lake.location, store.lake_id)
     policy = Policy(now or store.now() + _MOMENT, grace, keep_runs, keep)
     leavings = find_leavings(store, policy)
+    while leavings.silent and not dry_run:
+        _end(store, leavings.silent)
+        leavings = find_leavings(store, policy)
     commits = _Commits.of(leavings.commits, store.doomed(), policy)
     look = _Look(lake.storage)
     for why, pointers in _layers(store, leavings):
@@ -113,6 +117,14 @@ def sweep(
         leavings.live,
         leavings.dead,
     )
+
+
+def _end(store: Store, branches: Iterable[Ref]) -> None:
+    """A run that is taken for dead may only be asleep. If it woke up, it could commit files that were swept meanwhile:
+    so it is cut off before any is doomed. What it has committed stays, and it can be resumed."""
+    for branch in branches:
+        faults.point("sweep.silent")
+        attempts.end(store, run_of(branch.name), by="mere gc")
 
 
 # what the database knows
