@@ -110,6 +110,10 @@ class FakeFacts:
             return True
         return any(each.id == point.snapshot for each in self.tables[TableName.parse(table)].snapshots)
 
+    def new_rows(self, table: str, since: Point) -> bool | None:
+        found = self.tables[TableName.parse(table)]
+        return any(each.operation == "append" for each in found.snapshots if each.id > (since.snapshot or 0))
+
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
         return {str(table): key}
 

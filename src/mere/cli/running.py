@@ -45,6 +45,12 @@ from mere.pipeline.request import IfRunning
 @choosing
 @click.option("--resume", metavar="ID", help="Go on with a run that failed or was interrupted.")
 @click.option(
+    "--accept",
+    multiple=True,
+    metavar="MODEL",
+    help="Of an append model: leave out rows of its input that were exchanged, and take what is new.",
+)
+@click.option(
     "--if-running",
     type=click.Choice([each.value for each in IfRunning]),
     default=IfRunning.WAIT.value,
@@ -59,6 +65,7 @@ def run(
     ctx: click.Context,
     /,
     resume: str | None,
+    accept: tuple[str, ...],
     if_running: str,
     threads: int,
     message: str | None,
@@ -77,8 +84,11 @@ def run(
             options["on"] = past.target
             variables = tuple(f"{name}={value}" for name, value in past.about.get("variables", {}).items())
         project = open_project(ctx, variables)
+        request = request_of(project, options)
+        accepted = frozenset(name for each in accept for name in project.graph.select([each]))
         request = replace(
-            request_of(project, options),
+            request,
+            wish=replace(request.wish, accepted=accepted),
             resume=resume,
             if_running=IfRunning(if_running),
             threads=threads,

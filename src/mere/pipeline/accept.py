@@ -13,7 +13,7 @@ from mere.names import TableName
 from mere.pipeline.facts import LakeFacts
 from mere.pipeline.layout import layout_of
 from mere.pipeline.plan import points_of
-from mere.pipeline.state import PROPERTY, Points, State, shape_of
+from mere.pipeline.state import PROPERTY, Point, Points, State, shape_of
 from mere.project.graph import Graph
 from mere.project.model import Kind, Model
 from mere.windows import NEVER
@@ -37,7 +37,12 @@ def accepted(model: Model, facts: LakeFacts) -> State:
     built = standing.state.built if standing.state else NEVER
     if model.time:
         built = built | facts.extent(model.name, model.time.column).widened(model.time.grain)
-    inputs, observed = points_of(model, facts), None
+    inputs, observed, pending, left_out = points_of(model, facts), None, NEVER, dict[str, Point]()
+    if standing.changed_by and standing.state and model.kind.keeps_rows:
+        # Its own rows are right as they stand; what is new for it still arrives.
+        inputs, pending = standing.state.inputs, standing.state.pending
+    if model.kind is Kind.APPEND and standing.state:
+        inputs, left_out = _without_exchanged(model, standing.state, inputs, facts)
     if model.kind is Kind.SCD2:
         inputs, observed = _observed(model, standing.state, facts)
     return State(
@@ -47,12 +52,23 @@ def accepted(model: Model, facts: LakeFacts) -> State:
         snapshot=metadata.current_id,
         run=standing.state.run if standing.state else "accepted",
         built=built,
+        pending=pending,
         start=model.time.start if model.time else None,
         now=model.now.floor(facts.now) if model.now else None,
         observed=observed,
         layout=layout_of(model),
         audits=standing.state.audits if standing.state else None,
+        accepted=left_out,
     )
+
+
+def _without_exchanged(model: Model, state: State, now: Points, facts: LakeFacts) -> tuple[Points, dict[str, Point]]:
+    """From where an append model goes on: it leaves out the rows that were exchanged, and takes those that are new."""
+    names = [str(each.table) for each in model.inputs if each.new_rows]
+    known = [name for name in names if name in now and name in state.inputs]
+    waiting = [name for name in known if facts.new_rows(name, state.inputs[name])]
+    seen = {name: state.inputs[name] if name in waiting else point for name, point in now.items()}
+    return seen, {name: now[name] for name in waiting}
 
 
 def _observed(model: Model, state: State | None, facts: LakeFacts) -> tuple[Points, datetime | None]:

@@ -38,6 +38,7 @@ from mere.pipeline.merge import build as merge
 from mere.pipeline.outcome import built, under_way
 from mere.pipeline.plan import done_before, plan_model, points_of, reads_samples
 from mere.pipeline.quarantine.sieve import Sieve
+from mere.pipeline.remedies import on_branch, within
 from mere.pipeline.scd2 import build as scd2
 from mere.pipeline.signed import Signed, sign
 from mere.pipeline.state import PROPERTY, Point, Points, State
@@ -113,7 +114,8 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
         before = site.facts
         step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
-        raise RunFailed(f"{model}: {step.reasons[0]}", remedy=step.remedy)
+        remedy = on_branch(within(step.remedy, site.run), site.target, site.branch)
+        raise RunFailed(f"{model}: {step.reasons[0]}", remedy=remedy)
     if not step.builds:
         return Built(step)
     site.started(step)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CHANGE = "_change"
 INSERT, DELETE = "insert", "delete"
 UPDATE_BEFORE, UPDATE_AFTER = "update_before", "update_after"
+# In the summary of a snapshot whose rows come in place of others, which the snapshot before it has deleted.
+REPLACES = "mere.replaces"
 _NET = "mere_net"  # how often a row came, less how often it went
 
 
@@ -91,6 +93,30 @@ def changed_rows(between: Between, spark: SparkSession, columns: Sequence[str] |
         return _marked(_appended(between, schema, spark), wanted, INSERT)
     found = _by_duckdb(between, wanted)
     return _by_spark(between, wanted, schema, spark) if found is None else _frame(found, wanted, schema, spark)
+
+
+def only_added(metadata: Metadata, since: int | None) -> list[tuple[int, int]] | None:
+    """The stretches after a snapshot, each from one to another, in which rows came that stand in place of no others.
+    None: the table has come another way."""
+    way = metadata.since(since) if since is not None else None
+    if way is None:
+        return None
+    found: list[tuple[int, int]] = []
+    for snapshot in reversed(way):
+        if snapshot.operation != "append" or REPLACES in snapshot.summary or snapshot.parent is None:
+            continue
+        start = found.pop()[0] if found and found[-1][1] == snapshot.parent else snapshot.parent
+        found.append((start, snapshot.id))
+    return found
+
+
+def added_rows(between: Between, spark: SparkSession) -> DataFrame:
+    """Of rows that came and went, those that just came: for whoever leaves out what was exchanged."""
+    frame = spark.table(name_of(between.table)).where("false")
+    for start, end in only_added(between.metadata, between.since) or ():
+        reader = spark.read.option("start-snapshot-id", str(start)).option("end-snapshot-id", str(end))
+        frame = frame.unionByName(reader.table(name_of(between.table)))
+    return frame
 
 
 def changed_keys(between: Between, key: Mapping[str, str], spark: SparkSession) -> DataFrame:

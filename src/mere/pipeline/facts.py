@@ -127,6 +127,12 @@ class LakeFacts:
         # A view has no snapshots, nor had a table into which nobody had written.
         return point.snapshot is None or self.tables.metadata(table).snapshot(point.snapshot) is not None
 
+    def new_rows(self, table: str, since: Point) -> bool | None:
+        from mere.pipeline.changed import only_added
+
+        found = only_added(self.tables.metadata(table), since.snapshot)
+        return None if found is None else bool(found)
+
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
         if table not in self.tables or not self.tables.is_view(table):
             return {str(table): key}

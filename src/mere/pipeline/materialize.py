@@ -14,7 +14,7 @@ from mere.errors import RunFailed
 from mere.lake import show
 from mere.lake.metadata import Metadata
 from mere.names import TableName
-from mere.pipeline.changed import CHANGE, INSERT, Inputs, changed_rows, with_updates
+from mere.pipeline.changed import CHANGE, INSERT, REPLACES, Inputs, added_rows, changed_rows, with_updates
 from mere.pipeline.layout import are_cut_at_windows, partitions
 from mere.pipeline.state import Point
 from mere.pipeline.steps import Action, Step
@@ -189,12 +189,15 @@ def input_frame(each: Input, shop: Workshop, rows: Rows | None = None) -> DataFr
 
 
 def with_changes(model: Model, inputs: Inputs, shop: Workshop) -> Workshop:
-    """Where a model takes changes, those since it was last built are given to it."""
+    """Where a model takes changes, those since it was last built are given to it; where it takes new rows, and others
+    were exchanged, what was just added."""
     given = {
         each.table: with_updates(changed_rows(inputs.between(each.table), shop.spark), each.updates_by)
         for each in model.inputs
         if each.changes
     }
+    taken = [inputs.between(each.table) for each in model.inputs if each.new_rows]
+    given |= {each.table: added_rows(each, shop.spark) for each in taken if not each.appends_only}
     return replace(shop, given={**shop.given, **given}) if given else shop
 
 
@@ -313,7 +316,7 @@ def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, 
     else:
         # Two snapshots, which are published as one. The first may write rows again that were in a file with others.
         shop.spark.sql(f"DELETE FROM {name_of(step.model.name)} WHERE {window}")
-        writer(step, frame).append()
+        writer(step, frame).option(f"snapshot-property.{REPLACES}", "true").append()
 
 
 def _are_files_cut(model: Model, table: Metadata | None, shop: Workshop) -> bool:

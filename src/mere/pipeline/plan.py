@@ -110,7 +110,7 @@ def _since_then(model: Model, state: State, facts: Facts, wish: Wish, effects: E
         case Kind.INCREMENTAL:
             return _windows(model, state, facts, wish, effects)
         case Kind.APPEND:
-            return _rows(model, state, facts, effects)
+            return _rows(model, state, facts, wish, effects)
         case Kind.MERGE:
             return _keys(model, state, facts, effects)
         case Kind.SCD2:
@@ -228,7 +228,7 @@ def _view(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
     return Step(model, Action.AUDIT, tuple(moved), load=load_of(model, facts)) if moved else _skip(model)
 
 
-def _rows(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
+def _rows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:
     source = next(each for each in model.inputs if each.new_rows or each.changes)
     table = str(source.table)
     points = facts.points(source.table)
@@ -240,11 +240,33 @@ def _rows(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
     lost = merge.why_lost(table, state.inputs[table], points[table], facts) if source.changes else None
     if delta and not source.changes and not delta.appends_only:
         lost = f"{table} was not only appended to: {delta.why}"
+        if facts.new_rows(table, state.inputs[table]) is not None:
+            if model.name not in wish.accepted and not _is_accepted(table, state, facts):
+                return _exchanged(model, lost)
+            lost = None
     if lost:
         return _blocked(model, lost, accept="go on from its present rows")
     new = f"{delta.why} in {table}" if source.changes else f"new rows in {table}"
     why = f"{table} is built before it" if table in effects else new
     return Step(model, Action.ROWS, (why,), load=load_of(model, facts))
+
+
+def _is_accepted(table: str, state: State, facts: Facts) -> bool:
+    """Whether the user knows of all that was exchanged."""
+    point = state.accepted.get(table)
+    later = facts.changes(table, point, None, None) if point else None
+    return later is not None and (not later or later.appends_only)
+
+
+def _exchanged(model: Model, why: str) -> Step:
+    """An append model has taken rows that its input has no more."""
+    return Step(
+        model,
+        Action.BLOCKED,
+        (why,),
+        remedy=f"mere run --accept {model}   to leave out what was exchanged, and take what is new\n"
+        f"mere run --full-refresh {model}   to build it again",
+    )
 
 
 def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:

@@ -18,6 +18,7 @@ from mere.lake.runs import Run
 from mere.names import MAIN, TableName
 from mere.pipeline.facts import LakeFacts, facts
 from mere.pipeline.plan import plan, same_code
+from mere.pipeline.remedies import on_branch
 from mere.pipeline.steps import Plan, Wish
 from mere.project.findings import Finding
 from mere.project.graph import CHANGED, Graph
@@ -87,7 +88,9 @@ def planned(project: Project, request: Request, now: datetime, ref: str | None =
         chosen = selected(project.graph, request.selection, known)
     else:
         chosen = {name for name in request.chosen if name in project.graph.models}
-    return plan(project.graph, known, chosen, request.wish)
+    due = plan(project.graph, known, chosen, request.wish)
+    steps = (replace(step, remedy=on_branch(step.remedy, request.on, due.ref)) for step in due.steps)
+    return replace(due, steps=tuple(steps))
 
 
 def errors_in(project: Project, due: Plan) -> tuple[Finding, ...]:

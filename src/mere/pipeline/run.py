@@ -27,6 +27,7 @@ from mere.pipeline.evolution import readers_of
 from mere.pipeline.facts import facts
 from mere.pipeline.materialize import Workshop, make_namespaces
 from mere.pipeline.record import Record, about, described, new_run
+from mere.pipeline.remedies import on_branch, within
 from mere.pipeline.request import (
     Event,
     Finished,
@@ -99,6 +100,7 @@ def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
     past = resume.left(lake, str(request.resume))
     now = lake.now()
     wish = Wish.from_json(past.about.get("wish", {}))
+    wish = replace(wish, accepted=wish.accepted | request.wish.accepted)  # decided since
     asked = resume.as_then(project, replace(request, on=past.target, wish=wish), past, now)
     due = planned(project, asked, now)
     refuse_errors(project, asked, due)
@@ -139,10 +141,12 @@ def _refuse_samples_of_main(request: Request) -> None:
         )
 
 
-def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.") -> None:
+def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.", run: str | None = None) -> None:
+    """`run`: on whose branch the plan was made."""
     if due.blocked:
         lines = [*(f"{step.model}: {step.reasons[0]}" for step in due.blocked), untouched]
-        raise RunFailed("\n".join(lines), remedy="\n".join(step.remedy for step in due.blocked))
+        remedies = (within(step.remedy, run) if run else step.remedy for step in due.blocked)
+        raise RunFailed("\n".join(lines), remedy="\n".join(remedies))
 
 
 @contextmanager
@@ -193,7 +197,7 @@ class _Running:
             unfinished.take_back(self.lake, self.branch, self.request.on)
             self._catch_up()  # what was mended may be data on the target
             due = planned(self.project, self.request, self.now, ref=self.branch)
-            _refuse_blocked(due)
+            _refuse_blocked(due, run=self.id)
             return self._finish(due, held)
 
     @contextmanager
@@ -227,7 +231,7 @@ class _Running:
                 self.listen(Event("rebase", about={"tables": [str(each.key) for each in conflict.conflicts]}))
                 self._catch_up()
                 due = planned(self.project, self.request, self.now, ref=self.branch)
-                _refuse_blocked(due, self._untouched)
+                _refuse_blocked(due, self._untouched, self.id)
         raise AssertionError("the last attempt returns or raises")
 
     def _catch_up(self) -> None:
@@ -402,7 +406,8 @@ class _Running:
         lines = [f"{name} failed: {error.message}" for name, error in failed.items() if isinstance(error, MereError)]
         lines += [f"not built, because of that: {', '.join(unbuilt)}"] if unbuilt else []
         lines.append(self._untouched)
-        remedies = [error.remedy for error in failed.values() if isinstance(error, MereError) and error.remedy]
+        given = (error.remedy for error in failed.values() if isinstance(error, MereError) and error.remedy)
+        remedies = [on_branch(each, self.request.on, self.branch) for each in given]
         audited = next((name for name, error in failed.items() if isinstance(error, AuditFailed)), None)
         look = f"sql --at {self.branch} 'from {audited}'" if audited else f"tables --at {self.branch}"
         again = f"Mend it and go on:  mere run --resume {self.id}"

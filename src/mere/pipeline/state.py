@@ -59,6 +59,8 @@ class State:
     audits: tuple[str, ...] | None = None  # that it has passed; see `asked`. None: nobody knows
     # The ids of the table's schema, partitioning and order, when this was written; None: nobody knows.
     form: tuple[int, ...] | None = None
+    # Of an append model: up to where rows of its input that are not just new are left out, as the user has said.
+    accepted: Points = field(default_factory=dict)
 
     def to_json(self) -> str:
         raw = {
@@ -80,6 +82,7 @@ class State:
             "sifted": self.sifted.to_json() if self.sifted else None,
             "layout": self.layout.to_json() if self.layout else None,
             "form": self.form,
+            "accepted": {name: point.to_json() for name, point in sorted(self.accepted.items())},
             "audits": " ".join(self.audits) if self.audits is not None else None,
         }
         return orjson.dumps({name: value for name, value in raw.items() if value not in (None, [], {}, False)}).decode()
@@ -109,6 +112,7 @@ class State:
                 sifted=Counts.from_json(raw["sifted"]) if raw.get("sifted") else None,
                 layout=Layout.from_json(raw["layout"]) if raw.get("layout") else None,
                 form=tuple(raw["form"]) if raw.get("form") else None,
+                accepted=_points(raw.get("accepted", {})),
                 audits=tuple(raw["audits"].split()) if "audits" in raw else None,
             )
         except (ValueError, LookupError, TypeError, AttributeError):

@@ -91,6 +91,10 @@ class Facts(Protocol):
         """Whether the table's rows of then can be read."""
         ...
 
+    def new_rows(self, table: str, since: Point) -> bool | None:
+        """Whether rows were added since that stand in place of no others; None if that cannot be told."""
+        ...
+
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
         """A key over the columns of a table or view, by those of each table behind it; None if that cannot be told."""
         ...
@@ -127,6 +131,7 @@ class Wish:
     refresh: frozenset[TableName] = frozenset()
     forward_only: frozenset[TableName] = frozenset()
     breaking: frozenset[TableName] = frozenset()  # may lose columns, or have them narrowed
+    accepted: frozenset[TableName] = frozenset()  # append models that leave out rows which are not just new
     only: Spans | None = None  # these windows, whether they are due or not, and no others
     settled: frozenset[TableName] = frozenset()  # models that this run has built: of them, only what came since is due
     limit: int | None = None  # at most so many windows of a model, the newest
@@ -144,6 +149,7 @@ class Wish:
             "refresh": sorted(map(str, self.refresh)),
             "forward_only": sorted(map(str, self.forward_only)),
             "breaking": sorted(map(str, self.breaking)),
+            "accepted": sorted(map(str, self.accepted)),
             "only": self.only.to_json() if self.only is not None else None,
             "limit": self.limit,
             "sample": self.sample,
@@ -156,6 +162,7 @@ class Wish:
             refresh=frozenset(map(TableName.parse, raw.get("refresh", ()))),
             forward_only=frozenset(map(TableName.parse, raw.get("forward_only", ()))),
             breaking=frozenset(map(TableName.parse, raw.get("breaking", ()))),
+            accepted=frozenset(map(TableName.parse, raw.get("accepted", ()))),
             only=Spans.from_json(raw["only"]) if raw.get("only") is not None else None,
             limit=raw.get("limit"),
             sample=raw.get("sample"),

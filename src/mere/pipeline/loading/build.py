@@ -19,6 +19,7 @@ from mere.errors import RunFailed
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
+from mere.pipeline.changed import REPLACES
 from mere.pipeline.companions import Signatures, signature
 from mere.pipeline.loading.aside import Aside
 from mere.pipeline.loading.bring import Brought, Known, Place, Way, bring
@@ -192,6 +193,7 @@ class Loading:
         elif brought.way is Way.TAIL:
             if brought.tail:
                 self._delete(brought.tail)
+                into = into.option(f"snapshot-property.{REPLACES}", "true")
             into.append()
         elif brought.way is Way.MERGE:
             name = name_of(self.model.name)
@@ -205,7 +207,7 @@ class Loading:
                 into.overwrite(expr(self._of_files(names)))
             else:
                 self._delete(self._of_files(names))
-                into.append()
+                into.option(f"snapshot-property.{REPLACES}", "true").append()
             if bad := [name for name in names if self.loaded[name].bad]:
                 self.aside.remove(bad)
             self._replaced.update(names)

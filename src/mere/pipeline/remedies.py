@@ -1,0 +1,35 @@
+"""The ways out that a plan or a run prints, made such that they help as they are typed.
+
+A step names them as they are typed where nothing else is to be said: for `main`, and for what stands there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mere.names import MAIN
+
+_DECISION = re.compile(r"\bmere (run|plan) (?=--(?:accept|full-refresh|forward-only|allow-breaking)\b)")
+_ACCEPT = re.compile(r"mere run (?:--on \S+ )?(--accept (\S+).*)")
+
+
+def on_branch(remedy: str, target: str, ref: str) -> str:
+    """Of a plan for the branch `target`, made on `ref`: that branch, or the one of a run that is resumed."""
+    branch = {"run": target, "plan": ref}
+
+    def said(found: re.Match[str]) -> str:
+        on = branch[found[1]]
+        return found[0] if on == MAIN else f"{found[0]}--on {on} "
+
+    return _DECISION.sub(said, remedy)
+
+
+def within(remedy: str, run: str) -> str:
+    """Of a step in a run: what it is about stands on the run's branch alone. The decision is taken there, and whatever
+    is to be done to the table comes when that is published."""
+    accepting = _ACCEPT.match(remedy)
+    if accepting is None:
+        return remedy
+    resumed = f"mere run --resume {run}"  # which knows its branch
+    others = (f"{resumed} --accept {accepting[2]} && {line}" for line in remedy.splitlines()[1:])
+    return "\n".join([f"{resumed} {accepting[1]}", *others])
