@@ -153,6 +153,14 @@ def test_running_out_of_memory_says_what_to_change() -> None:
     assert "memory:" in str(failure.remedy)
 
 
+def test_a_full_disk_says_which_it_may_be() -> None:
+    from pyspark.errors import PySparkException
+
+    failed = explain(PySparkException(message="Job aborted.\njava.io.IOException: No space left on device"))
+    assert failed.message.startswith("There is no room on a disk to which Spark writes (No space left on device)")
+    assert "mere doctor" in str(failed.remedy)
+
+
 def test_a_refused_connection_counts_only_if_it_was_sparks() -> None:
     assert not is_from_spark(ConnectionRefusedError())
     assert not is_from_spark(TypeError("'int' object is not callable"))

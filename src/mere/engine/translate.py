@@ -19,6 +19,7 @@ _GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge
 _CLOCK = re.compile(
     r"Expected sorted (?:snapshot|previous metadata) log entries|Invalid (?:snapshot|update) timestamp \d+: before"
 )
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|File too large|SQLITE_FULL|disk is full")
 _NO_CATALOG = re.compile(r"\[CATALOG_NOT_FOUND\] The catalog `([^`]+)` not found")
 _NULL = re.compile(r"\[NOT_NULL_ASSERT_VIOLATION\][^\n]*\n\s*([^\n]+)")
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
@@ -91,6 +92,12 @@ def explain(exc: BaseException) -> SparkFailed:
             "The clock of the machine that runs Spark is off: it is behind the time at which this table was last"
             " written, and Iceberg keeps the snapshots of a table in the order of time. Nothing was written.",
             remedy=f"{SET_CLOCK}\nBy how much it is off, and against what: mere doctor --no-spark",
+        )
+    if full := _NO_ROOM.search(everything):
+        return SparkFailed(
+            f"There is no room on a disk to which Spark writes ({full[0]}): that of the lake, or that of temporary"
+            " files. Nothing was committed.",
+            remedy="See how much is free, and where: mere doctor --no-spark. Free some space and try again.",
         )
     if missing := _NO_CATALOG.search(everything):
         return SparkFailed(
