@@ -219,6 +219,18 @@ def test_a_folder_whose_newest_file_is_not_certain(lake: Lake, old: SqlCatalog, 
     assert [str(table) for table in lake.at()] == ["bronze.first"]
 
 
+def test_digits_that_keep_folders_apart_are_no_part_of_a_name_unless_they_are_needed(tmp_path: Path) -> None:
+    """As engines name the folders of a lake: of two versions of a table, nobody but its catalog knows which is it."""
+    one, other = "a" * 32, "0123456789abcdef" * 2
+    for folder in (f"gold/orders-{one}", f"gold/orders-{other}", f"gold/items-{one}", f"gold/short-{one[:31]}"):
+        metadata = tmp_path / folder / "metadata"
+        metadata.mkdir(parents=True)
+        (metadata / "00001-x.metadata.json").write_text("{}")
+    assert sorted(names(str(tmp_path))) == sorted(
+        ["gold.items", f"gold.orders-{one}", f"gold.orders-{other}", f"gold.short-{one[:31]}"]
+    )
+
+
 def test_a_hadoop_warehouse_that_spark_made(lake: Lake, tmp_path: Path, spark_on: Callable[..., Session]) -> None:
     spark = spark_on(lake, "main").spark
     there = f"hadoop_{secrets.token_hex(4)}"
