@@ -123,6 +123,7 @@ class Agreement:
     text: bool  # every value is text, which can become a value of any type
     targets: dict[str, Target] = field(default_factory=dict)  # by the name without regard to case
     _always: set[str] | None = None  # the columns that every file had so far
+    _open: set[str] = field(default_factory=set)  # new columns of text, whose types their values tell
     _first: bool = True
 
     def __post_init__(self) -> None:
@@ -163,6 +164,20 @@ class Agreement:
         known = ((self.targets.get(name.casefold()), position) for name, position in named.items())
         return {target.name: position for target, position in known if target is not None}
 
+    @property
+    def open(self) -> list[str]:
+        """The new columns whose types are to be told by their values."""
+        return [self.targets[folded].name for folded in self.targets if folded in self._open]
+
+    def settle(self, kinds: Mapping[str, Type | None]) -> None:
+        """The types of the new columns. One without a value waits for a file that says of which type it is."""
+        for name, kind in kinds.items():
+            self._open.discard(name.casefold())
+            if kind is None:
+                del self.targets[name.casefold()]
+            else:
+                self.targets[name.casefold()] = self.target_for(name, kind)
+
     def finish(self) -> list[Target]:
         """The targets, with those that are declared and optional, and that no file has."""
         for name in self.source.columns:
@@ -201,6 +216,8 @@ class Agreement:
             if seen.type is None and column not in self.types:
                 return "ignored"  # until a file has values, and says of which type
             target = self.targets[folded] = self.target_for(column, seen.type or "string")
+            if self.text and not known and not self._first:
+                self._open.add(folded)
         if self.text or seen.type is None:
             return "good"
         if not target.declared and self._widens(target, seen.type):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from mere.pipeline.loading.headers import (
     first_line,
     header_of,
 )
+from mere.pipeline.loading.inference import kinds_of
 from mere.pipeline.loading.text import (
     CORRUPT,
     ENCODING,
@@ -31,7 +32,7 @@ from mere.pipeline.loading.text import (
     from_latin_1,
     typed_rows,
 )
-from mere.pipeline.tables import expr
+from mere.pipeline.tables import expr, quoted
 from mere.sources.source import Format, Portion
 
 if TYPE_CHECKING:
@@ -60,8 +61,31 @@ def csv_frames(batch: Batch, agreement: Agreement) -> list[DataFrame]:
     for name, header in found.items():
         key = (header.line,) if batch.text.header else tuple(each.name for each in _shape(batch, header))
         groups.setdefault(key, []).append(name)
+    read = [(_records(batch, names, found[names[0]], charset), named[names[0]]) for names in groups.values()]
+    if new := agreement.open:
+        texts = [records.where("wrong IS NULL").selectExpr(*_texts(columns, new)) for (records, _), columns in read]
+        agreement.settle(kinds_of(texts, new))
     targets = agreement.finish()
-    return [_group(batch, names, found[names[0]], targets, named[names[0]], charset) for names in groups.values()]
+    return [
+        typed_rows(records, _cells(columns, targets), csv_why(width, batch.text), batch.kept, _raw(batch, width))
+        for (records, width), columns in read
+    ]
+
+
+def _texts(columns: Mapping[str, int], wanted: Iterable[str]) -> list[str]:
+    """Of a record, in SQL; a column of its own if it has none of them."""
+    return [f"record.c{columns[name]} AS {quoted(name)}" for name in wanted if name in columns] or ["1 AS _mere_none"]
+
+
+def _cells(columns: Mapping[str, int], targets: Iterable[Target]) -> list[Cell]:
+    return [Cell(target, f"record.c{columns[target.name]}" if target.name in columns else None) for target in targets]
+
+
+def _raw(batch: Batch, width: int) -> str:
+    if not batch.text.multiline:
+        return "make_valid_utf8(value)"
+    values = ", ".join(f"record.c{at}" for at in range(width))
+    return f"coalesce(value, to_csv(struct({values}), map('escape', '\"')))"
 
 
 def _shape(batch: Batch, header: Header) -> Shape:
@@ -72,27 +96,16 @@ def _shape(batch: Batch, header: Header) -> Shape:
     return tuple(Seen(name) for name in declared or [""] * len(header.values))
 
 
-def _group(
-    batch: Batch,
-    names: Sequence[str],
-    header: Header,
-    targets: Sequence[Target],
-    named: Mapping[str, int],
-    charset: Charset | None,
-) -> DataFrame:
+def _records(batch: Batch, names: Sequence[str], header: Header, charset: Charset | None) -> tuple[DataFrame, int]:
+    """And how many values each has to have."""
     width = len(_shape(batch, header))
-    cells = [Cell(target, f"record.c{named[target.name]}" if target.name in named else None) for target in targets]
     if batch.text.multiline:
-        values = ", ".join(f"record.c{at}" for at in range(width))
-        records = _multiline(batch, names, width, charset)
-        raw = f"coalesce(value, to_csv(struct({values}), map('escape', '\"')))"
-    else:
-        read = batch.located(batch.spark.read.text(batch.paths_of(names)), names)
-        lines = read.withColumns({"value": expr(decoded("value", charset))}).where("trim(value) <> ''")
-        if batch.text.header:
-            lines = lines.where(f"value <> {text_literal(header.line)}")
-        records, raw = csv_rows(lines, width, batch.text, charset), "make_valid_utf8(value)"
-    return typed_rows(records, cells, csv_why(width, batch.text), batch.kept, raw)
+        return _multiline(batch, names, width, charset), width
+    read = batch.located(batch.spark.read.text(batch.paths_of(names)), names)
+    lines = read.withColumns({"value": expr(decoded("value", charset))}).where("trim(value) <> ''")
+    if batch.text.header:
+        lines = lines.where(f"value <> {text_literal(header.line)}")
+    return csv_rows(lines, width, batch.text, charset), width
 
 
 def _multiline(batch: Batch, names: Sequence[str], width: int, charset: Charset | None) -> DataFrame:

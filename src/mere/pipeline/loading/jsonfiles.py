@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
 from mere.pipeline.loading.batch import Batch
-from mere.pipeline.loading.columns import Agreement, Seen, Shape, Target
+from mere.pipeline.loading.columns import Agreement, Seen, Shape
 from mere.pipeline.loading.headers import Charset, charset_of, check_format, first_line
+from mere.pipeline.loading.inference import kinds_of
 from mere.pipeline.loading.located import PORTION
 from mere.pipeline.loading.text import JSON_OPTIONS, Cell, decoded, json_rows, json_value, json_why, typed_rows
-from mere.pipeline.tables import expr
+from mere.pipeline.tables import expr, quoted
 from mere.sources.source import Format, OnNewColumn, Portion
 
 if TYPE_CHECKING:
@@ -32,23 +33,26 @@ def json_frames(batch: Batch, agreement: Agreement) -> list[DataFrame]:
     for name, columns in batch.agree(agreement, shapes).items():
         for column, at in columns.items():
             keys.setdefault(column, []).append(shapes[name][at].name)
-    targets = agreement.finish()
-    if not targets:
+    if not agreement.names:
         raise RunFailed(f"{batch.model.file}: no record of {names[0]} can be read. Nothing was loaded.")
-    return [json_cells(records, targets, keys, batch.text.encoding, charset, batch.kept)]
+    return [json_cells(records, agreement, keys, batch.text.encoding, charset, batch.kept)]
 
 
 def json_cells(
     records: DataFrame,
-    targets: Sequence[Target],
+    agreement: Agreement,
     keys: Mapping[str, Iterable[str]],
     encoding: str,
     charset: Charset | None,
     kept: Mapping[str, str],
 ) -> DataFrame:
     """`keys`: of the records, by the column that they become. One of them may be written otherwise in another file."""
-    cells = [Cell(target, _value(keys.get(target.name, ()))) for target in targets]
-    return typed_rows(json_rows(records, charset), cells, json_why(encoding), kept, "make_valid_utf8(value)")
+    rows = json_rows(records, charset)
+    if new := agreement.open:
+        texts = rows.where("wrong IS NULL").selectExpr(*(f"{_value(keys[name])} AS {quoted(name)}" for name in new))
+        agreement.settle(kinds_of([texts], new))
+    cells = [Cell(target, _value(keys.get(target.name, ()))) for target in agreement.finish()]
+    return typed_rows(rows, cells, json_why(encoding), kept, "make_valid_utf8(value)")
 
 
 def _value(keys: Iterable[str]) -> str | None:

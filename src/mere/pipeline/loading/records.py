@@ -107,7 +107,7 @@ def json_rows(
     kept = {file: text_literal(portion)} if file else {}
     records = spark.createDataFrame(texts.select(["raw"]).rename_columns(["value"]))
     by_column = {column: [shape[at].name] for column, at in named.items()}
-    frame = json_cells(records, agreement.finish(), by_column, "utf-8", None, kept)
+    frame = json_cells(records, agreement, by_column, "utf-8", None, kept)
     return Rows(frame, {portion: to_json(shape)}, text_literal(portion))
 
 
