@@ -442,6 +442,21 @@ def test_a_database_that_only_reads_is_opened(lake: Lake, url: str) -> None:
         assert len(list(standby.log())) == 1
 
 
+def test_a_full_disk_of_the_server_is_named_at_once_and_reading_goes_on(lake: Lake, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;"
+            " CREATE TRIGGER full_disk BEFORE INSERT ON mere_refs FOR EACH ROW EXECUTE FUNCTION fill()"
+        )
+    begun = time.monotonic()
+    with pytest.raises(LakeUnreadable, match="disk of the Postgres server is full: could not extend file") as told:
+        lake.branch("dev")
+    assert time.monotonic() - begun < 5, "it was tried again and again"
+    assert "Nothing was changed." in told.value.message
+    assert [ref.name for ref in lake.refs()] == ["main"]
+
+
 def test_to_open_a_lake_waits_for_nobody(lake: Lake, url: str) -> None:
     with psycopg.connect(url) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext('mere'))")

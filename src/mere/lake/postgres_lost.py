@@ -41,11 +41,20 @@ def lost_connections() -> Iterator[None]:
         if error.diag.table_name == "mere_refs":
             raise RefExists("Another process has just made a ref of that name.") from error
         raise Lost from error  # two writers met: the second look decides
+    except errors.DiskFull as error:
+        raise _no_room(error) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Lost from error
     except psycopg.Error as error:
         remedy = GRANT if isinstance(error, errors.InsufficientPrivilege) else None
         raise LakeError(f"Postgres refused: {line(error)}. {UNTOUCHED}", remedy=remedy) from error
+
+
+def _no_room(error: Exception) -> LakeUnreadable:
+    return LakeUnreadable(
+        f"The disk of the Postgres server is full: {line(error)}. {UNTOUCHED}",
+        remedy="Free some space there and try again. What only reads goes on meanwhile.",
+    )
 
 
 def send_commit(connection: Connection) -> None:
@@ -54,6 +63,8 @@ def send_commit(connection: Connection) -> None:
 
     try:
         connection.execute(b"COMMIT")
+    except psycopg.errors.DiskFull as error:
+        raise _no_room(error) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Lost(in_doubt=connection.closed) from error
 

@@ -73,10 +73,12 @@ class Record:
             try:
                 yield
             except (KeyboardInterrupt, SystemExit):
-                self._save(RunStatus.CANCELLED)
+                with suppress(LakeError):  # there may be no room for it: why the run ended matters more
+                    self._save(RunStatus.CANCELLED)
                 raise
             except BaseException as error:
-                self._save(RunStatus.FAILED, error=said(error))
+                with suppress(LakeError):
+                    self._save(RunStatus.FAILED, error=said(error))
                 if self._lost.is_set():
                     raise self._taken() from error
                 raise
