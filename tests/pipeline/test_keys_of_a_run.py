@@ -113,6 +113,26 @@ def test_a_key_is_written_and_asked_without_a_build(shop: MakeShop) -> None:
     assert key_in(it, "gold.orders") is None
 
 
+def test_a_key_that_arrives_needs_no_engine(shop: MakeShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("gold.orders", "gold.log")
+    it = shop(
+        {"models/gold/orders.sql": ORDERS, "models/gold/log.sql": "-- kind: append\nSELECT id FROM landing.events"}
+    )
+    it.land(*FIRST)
+    it("run")
+    it.replace("models/gold/orders.sql", "-- key: id", "-- key: [at, id]")
+    it.replace("models/gold/log.sql", "-- kind: append", "-- kind: append\n-- key: id")
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a session was opened")
+
+    monkeypatch.setattr("mere.engine.session.session", never)
+    it("run")
+    assert said(it, "gold.orders") == [("key(at, id)", "ok", "")]
+    assert {name: key_in(it, name) for name in names} == {"gold.orders": "at,id", "gold.log": "id"}
+    assert it.plan() == {}
+
+
 def test_required_columns_of_a_key_are_identifier_fields_until_they_may_be_null_or_go(shop: MakeShop) -> None:
     contract = "-- contract: {id: {type: bigint, nullable: false}, at: timestamp}\n"
     it = shop({"models/gold/orders.sql": f"-- key: id\n{contract}SELECT id, at FROM landing.events"})

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from mere.audits.audit import Audit
 from mere.audits.builtin import Scope
@@ -340,12 +341,15 @@ class _Work:
             asked = ask(quick, on_duckdb(self.site.lake, self.site.branch)) if quick else []
             found |= {id(each.audit): each for each in asked if not each.broken}
         rest = [each for each in audits if id(each) not in found]
-        found |= {id(each.audit): each for each in ask(rest, on_spark(shop.session))}
+        found |= {id(each.audit): each for each in ask(rest, self._on_spark)}
         return [found[id(each)] for each in audits]
+
+    def _on_spark(self, sql: str) -> list[dict[str, Any]]:
+        return on_spark(self.site.shop.session)(sql)
 
     def _judged(self, audit: Audit) -> Finding:
         """By what was put aside: the table itself has none of these rows."""
-        return judged(self.model.name, audit, self.sieve.counts, self.site.run, on_spark(self.site.shop.session))
+        return judged(self.model.name, audit, self.sieve.counts, self.site.run, self._on_spark)
 
     def _rows_on_target(self) -> int | None:
         """The branch may hold a part of what an interrupted build has written."""

@@ -42,13 +42,18 @@ _numbers = count()
 class Workshop:
     """What every build of a run shares."""
 
-    session: Session
+    opened: Callable[[], Session]
     folder: Path  # of the project
     function: Callable[[Model], Callable[..., DataFrame]]  # of a Python model
     now: datetime
     sampled: Mapping[TableName, float]  # inputs of which only a share is read
     given: Mapping[TableName, DataFrame] = field(default_factory=dict)  # rows that stand for a table: those of a test
     results: dict[TableName, DataFrame] = field(default_factory=dict)  # what Python models returned, for their lineage
+
+    @property
+    def session(self) -> Session:
+        """Opened when it is needed first, for not every step needs one."""
+        return self.opened()
 
     @property
     def spark(self) -> SparkSession:

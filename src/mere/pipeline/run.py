@@ -41,7 +41,7 @@ from mere.pipeline.request import (
 )
 from mere.pipeline.schedule import Failure, Unbuilt, execute
 from mere.pipeline.signed import Signed, sign
-from mere.pipeline.steps import Plan, Step, Wish
+from mere.pipeline.steps import Action, Plan, Step, Wish
 from mere.pipeline.tables import BreakingChange
 from mere.project.functions import function
 from mere.project.model import Kind, Model
@@ -185,6 +185,7 @@ class _Running:
         self._told_at = 0.0
         self._stack = ExitStack()
         self._opened: Session | None = None
+        self._opening = threading.Lock()
         self.record = Record(self.lake.store, anew)
 
     def carry_out(self, due: Plan, held: Held | None) -> Finished:
@@ -333,7 +334,9 @@ class _Running:
 
     def _site(self, due: Plan) -> Site:
         make = partial(function, self.project.folder)
-        shop = Workshop(self._session(due), self.project.folder, make, self.now, self._sampled(due))
+        shop = Workshop(partial(self._session, due), self.project.folder, make, self.now, self._sampled(due))
+        if any(step.action is not Action.AUDIT for step in due.building):
+            shop.opened()  # before models ask for it side by side: if it cannot be had, that is said once
 
         def started(step: Step) -> None:
             self.listen(Event("building", step.model.name, about(step)))
@@ -357,22 +360,27 @@ class _Running:
         return {"branch": self.branch, **described(built)}
 
     def _session(self, due: Plan) -> Session:
-        """Opened when something has to be built, and kept until the run ends."""
-        if self._opened is None:
-            from mere.engine.session import session
+        """Opened once, when something has to be built or is too large to be audited without, until the run ends."""
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._open(due)
+            return self._opened
 
-            opened = session(
-                self.lake,
-                self.branch,
-                settings=self.project.spark,
-                read_bytes=due.load.bytes,
-                drivers=_drivers(step.model for step in due.building),
-            )
-            self._opened = self._stack.enter_context(opened)
-            opened.spark.conf.set("spark.sql.iceberg.snapshot-property.mere.run", self.id)
-            if opened.about:
-                self.listen(Event("engine", about={"where": opened.about}))
-        return self._opened
+    def _open(self, due: Plan) -> Session:
+        from mere.engine.session import session
+
+        opened = session(
+            self.lake,
+            self.branch,
+            settings=self.project.spark,
+            read_bytes=due.load.bytes,
+            drivers=_drivers(step.model for step in due.building),
+        )
+        self._stack.enter_context(opened)
+        opened.spark.conf.set("spark.sql.iceberg.snapshot-property.mere.run", self.id)
+        if opened.about:
+            self.listen(Event("engine", about={"where": opened.about}))
+        return opened
 
     def _sampled(self, due: Plan) -> dict[TableName, float]:
         """Where rows come into what is built: of these a share is taken, and not of that share a share again."""

@@ -50,7 +50,7 @@ class Bench:
     def _query(
         self, model: Model, span: Span | None, frames: Mapping[TableName, DataFrame], now: datetime
     ) -> DataFrame:
-        shop = Workshop(self.session, self.folder, partial(function, self.folder), now, {}, frames)
+        shop = Workshop(lambda: self.session, self.folder, partial(function, self.folder), now, {}, frames)
         frame = query(model, span, shop)
         return frame if span is None else within_its_windows(model.time, frame, span)
 
