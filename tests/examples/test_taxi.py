@@ -174,7 +174,7 @@ def test_nothing_is_wrong_with_it(taxi: Taxi) -> None:
     audited = taxi.json("audit")
     assert {finding["state"] for finding in audited["findings"]} == {"ok"}
     kinds = {finding["audit"].partition("(")[0] for finding in audited["findings"]}
-    assert {"not_null", "unique", "accepted_values", "relationships", "assert", "row_count", "max_change"} <= kinds
+    assert {"key", "not_null", "accepted_values", "relationships", "assert", "row_count", "max_change"} <= kinds
     described = {column["name"]: column["comment"] for column in taxi.json("show", "silver.trips")["columns"]}
     assert described["picked_up_at"] == "by the clock of New York"
 
