@@ -129,8 +129,8 @@ def test_a_mistake_in_another_profile_is_found_too(tmp_path: Path) -> None:
         ("name: a\nprofiles:\n  x: {spark: {remote: 'sc://h', cores: 1}}", "3: `profiles.x.spark.cores` has no effect"),
         ("name: a\nprofiles:\n  local: {spark: {conf: {ansi: 1}}}", "3: `ansi` is not a Spark setting"),
         ("name: a\nprofiles:\n  x: {spark: {conf: {spark.driver.memory: 1g}}}", "`spark.driver.memory` has no effect"),
-        ("name: a\n  b: c", "2: not valid YAML: mapping values are not allowed here"),
-        ("name: 'a", "1: not valid YAML: found unexpected end of stream"),
+        ("name: a\n  b: c", "2:4: not valid YAML: there is a `:` where no key can stand"),
+        ("name: 'a", "1:7: not valid YAML: a quote is opened here and never closed"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
@@ -156,7 +156,7 @@ def test_a_missing_or_binary_file_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         config.load(tmp_path / "mere.yaml")
     (tmp_path / "mere.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="is not UTF-8"):
+    with pytest.raises(ConfigError, match="1:1: not UTF-8 text"):
         config.load(tmp_path / "mere.yaml")
 
 

@@ -28,23 +28,23 @@ def read(path: Path) -> Entry:
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
-        raise ConfigError(f"{path}: is not UTF-8 text") from exc
+        from mere.syntax import not_utf8
+
+        raise not_utf8(exc, str(path)) from exc
     return parse(text, path)
 
 
-def parse(text: str, file: Path, first_line: int = 1) -> Entry:
-    """YAML that stands in a file from `first_line` on."""
+def parse(text: str, file: Path, first_line: int = 1, margin: int = 0) -> Entry:
+    """YAML that stands in a file from `first_line` on, each line after a `margin` of so many columns."""
     import yaml  # here, because `import mere` must stay fast
 
     try:
         root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line if exc.problem_mark else 0
-        # PyYAML would add the line itself and quote words from it, and both may be a secret.
-        problem = re.sub(r"'[^']{2,}'", "…", exc.problem or exc.context or "not YAML")
-        raise ConfigError(f"not valid YAML: {problem}", file=str(file), line=first_line + line) from None
-    except yaml.YAMLError:
-        raise ConfigError(f"{file}: not valid YAML") from None
+    except yaml.YAMLError as error:
+        from mere.syntax import not_yaml
+
+        # Without its cause, for PyYAML quotes the line, which may hold a secret.
+        raise not_yaml(error, text, str(file), first_line, margin) from None
     return Entry(file, "", root, first_line)
 
 

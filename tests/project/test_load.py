@@ -422,4 +422,4 @@ def test_unknown_variables_on_the_command_line_are_refused(project: MakeProject)
 def test_a_file_that_is_not_text_is_told(project: MakeProject) -> None:
     folder = project({"models/gold/x.sql": ""})
     (folder.path / "models/gold/x.sql").write_bytes(b"SELECT '\xff'")
-    assert str(folder.problem()) == "models/gold/x.sql: is not UTF-8 text"
+    assert str(folder.problem()) == "models/gold/x.sql:1:9: not UTF-8 text\nSave it as UTF-8."

@@ -54,7 +54,7 @@ def _load(path: Path, file: Path) -> Custom:
         if not line.startswith("--"):
             break
         comment.append(line.removeprefix("--").removeprefix(" "))
-    settings = entries.parse("\n".join(comment), file).keys("description", "severity", "defaults")
+    settings = entries.parse("\n".join(comment), file, margin=3).keys("description", "severity", "defaults")
     # The comment's lines stay as empty ones, so that a line of the query has the number it has in the file.
     text = "\n".join([*("" for _ in comment), *lines[len(comment) :]])
     parameters = _parameters(str(file), text)

@@ -19,6 +19,7 @@ from mere.project.graph import Graph
 from mere.project.model import Model, Sql
 from mere.project.problems import Problems
 from mere.project.templates import MacroFile, Templates
+from mere.syntax import not_utf8
 
 FOLDERS = SOURCES, MODELS, SEEDS, MACROS, AUDITS, TESTS = "sources", "models", "seeds", "macros", "audits", "tests"
 Variables = Mapping[str, str]
@@ -221,7 +222,7 @@ class Files:
         try:
             return self.content(path).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise ConfigError("is not UTF-8 text", file=path.as_posix()) from error
+            raise not_utf8(error, path.as_posix()) from error
 
 
 def read_variables(folder: Path, given: Mapping[str, str]) -> Mapping[str, object]:

@@ -61,7 +61,7 @@ def read_sql(
     settings, query = Settings(), None
     with problems.gather():
         given = defaults.of(path, name.namespace)
-        settings = read_settings(entries.parse(header, path), MODEL_KEYS, customs, problems, defaults=given)
+        settings = read_settings(entries.parse(header, path, margin=3), MODEL_KEYS, customs, problems, defaults=given)
     time: Time | None = settings.fields.get("time")
     with problems.gather():
         query, line = _query(file, body, templates, problems, time or Time("", Grain.DAY))

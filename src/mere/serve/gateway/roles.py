@@ -15,6 +15,7 @@ from mere.errors import ConfigError
 from mere.names import TableName, near, parse_age
 from mere.serve.gateway.limits import Limits
 from mere.serve.gateway.port import PgError
+from mere.syntax import not_yaml
 
 _KEYS = ("refs", "tables", "columns", "rows", "time", "max_rows")
 
@@ -73,9 +74,13 @@ def load(path: Path) -> Roles:
     """From a YAML file: `roles`, by name, and `users`, with the role of each that has not the name of its role."""
     import yaml
 
+    text = ""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        text = path.read_text(encoding="utf-8")
+        raw = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise not_yaml(error, text, str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise ConfigError(f"The roles cannot be read: {reason}.", file=str(path)) from error
     if not isinstance(raw, dict) or set(raw) - {"roles", "users"} or not isinstance(raw.get("roles"), dict):
