@@ -137,6 +137,9 @@ class FakeFacts:
         self.looks += 1
         return Spans.of(day(number) for number in self.tables[table].rows)
 
+    def timeless(self, table: TableName, column: str) -> int | None:
+        return 0
+
     def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load:
         found = self.tables.get(table)
         count = sum(len(rows) for rows in found.rows.values()) if found else 0

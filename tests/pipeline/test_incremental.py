@@ -95,6 +95,9 @@ def project_files(variant: Variant) -> dict[str, str]:
         -- partition_by: [{variant.partition_by}]
         -- inputs:
         --   {CITIES}: {{on_change: rebuild}}
+        -- audits:
+        --   - assert: amount >= 0
+        --     quarantine: true
         SELECT e.id, e.t, c.name AS city, e.amount
         FROM {EVENTS} AS e JOIN {CITIES} AS c ON c.city = e.city
         WHERE e.t >= :start AND e.t < :end
@@ -224,6 +227,13 @@ class World:
         at = self.variant.literal(FIRST_DAY + dt.timedelta(days=days[-1] % DAYS))
         self.spark(f"UPDATE {EVENTS} SET t = {at} WHERE id % 4 = {days[0] % 4}")
 
+    def lose_the_time(self, days: Sequence[int]) -> None:
+        self.spark(f"UPDATE {EVENTS} SET t = NULL WHERE id % 5 = {days[0] % 5}")
+
+    def append_without_time(self, days: Sequence[int]) -> None:
+        listed = ", ".join(f"({i}, NULL, {c}, {a})" for i, _, c, a in self.events(days))
+        self.spark(f"INSERT INTO {EVENTS} (id, t, city, amount) VALUES {listed}")
+
     def merge(self, days: Sequence[int]) -> None:
         (new,) = self.events(days[:1])
         self.spark(
@@ -272,6 +282,16 @@ class World:
             found[row[:4]] += count
         return found
 
+    def put_aside(self) -> Rows:
+        found = self.lake.at().table(f"{SILVER}__quarantine").arrow().select(["id", "t", "city", "amount"])
+        return Counter(tuple(map(_plain, row.values())) for row in found.to_pylist())
+
+    def without_time(self) -> Rows:
+        """What silver makes of them, each once."""
+        cities: dict[int, str] = dict(self.rows(CITIES).keys())
+        found = ((row, count) for row, count in self.events_there().items() if row[1] is None and row[2] in cities)
+        return Counter({(id_, t, cities[city], amount): count for (id_, t, city, amount), count in found})
+
     def from_scratch(self) -> dict[str, Rows]:
         cities = dict(self.rows(CITIES))
         silver: Rows = Counter()
@@ -279,7 +299,7 @@ class World:
         counts: dict[dt.datetime, list[int]] = defaultdict(list)
         for (id_, t, city, amount), count in self.events_there().items():
             for number, name in cities:
-                if number == city:
+                if number == city and t is not None:
                     silver[id_, t, name, amount] += count
                     monthly[Grain.MONTH.floor(t), name].extend([(id_, amount)] * count)
                     counts[self.variant.counts.floor(t)].extend([id_] * count)
@@ -303,7 +323,8 @@ def _plain(value: Any) -> Any:
 def by_window(rows: Rows, grain: Grain) -> dict[dt.datetime, Rows]:
     found: dict[dt.datetime, Rows] = defaultdict(Counter)
     for row, count in rows.items():
-        found[grain.floor(row[1])][row] += count
+        if row[1] is not None:
+            found[grain.floor(row[1])][row] += count
     return found
 
 
@@ -342,11 +363,13 @@ Change = Callable[[World, Sequence[int]], None]
 CHANGES: Sequence[Change] = (
     World.append,
     World.move_in_time,
+    World.append_without_time,
     World.compact,
     World.append_without_spark,
     World.overwrite_a_day,
     World.delete,
     World.update,
+    World.lose_the_time,
     World.rewrite_as_it_is,
     World.merge,
     World.change_the_cities,
@@ -418,6 +441,7 @@ def check(variant: Variant, steps: list[Steps]) -> None:
             scratch = there.from_scratch()
             for table, rows in scratch.items():
                 assert there.rows(table) == rows, table
+            assert there.put_aside() == there.without_time()
             downstream = reasons(finished).keys() & {MONTHLY, COUNTS}
             if silver is None:
                 pass  # they may have been built in the first of the two runs

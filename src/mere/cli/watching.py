@@ -204,7 +204,7 @@ def told(event: Event) -> str | None:
             by_part = (Action.WINDOWS, Action.KEYS, Action.LOAD)
             why = f"  ({'; '.join(about['reasons'])})" if about["action"] in by_part else ""
             done = f"✓ {event.model}  {_growth(about)}  {about['seconds']:.1f} s{_counts(about)}"
-            return f"{done}{why}{_put_aside(about)}{_bad(about)}"
+            return f"{done}{why}{_put_aside(about)}{_notes(about)}{_bad(about)}"
         case "unchanged":
             return f"· {event.model}  nothing new in its inputs"
         case "failed":
@@ -255,6 +255,10 @@ def _put_aside(about: Mapping[str, Any]) -> str:
         return ""
     rules = ", ".join(f"{rule} {count:,}" for rule, count in quarantine["rules"].items() if count)
     return f"\n    {quarantine['bad']:,} of {counted(quarantine['rows'], 'row')} to {quarantine['table']}: {rules}"
+
+
+def _notes(about: Mapping[str, Any]) -> str:
+    return "".join(f"\n    {note}" for note in about.get("notes", ()))
 
 
 def _bad(about: Mapping[str, Any]) -> str:

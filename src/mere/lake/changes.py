@@ -30,6 +30,7 @@ class Changes:
     rows_added: int = 0
     rows_removed: int = 0
     nulls: int | None = 0  # rows without a time among those that were added; None: nobody knows
+    nulls_removed: int | None = 0
 
     def __bool__(self) -> bool:
         return self.spans is None or bool(self.spans or self.rows_added or self.rows_removed)
@@ -90,6 +91,11 @@ def extent(timeline: Timeline) -> Spans:
     """Where the time column has rows, as far as the files tell."""
     times = [_known(timeline, file) for file in timeline.live(timeline.metadata.current) if file.content == DATA]
     return Spans.of(span for each in times for span in each)
+
+
+def timeless(timeline: Timeline) -> int | None:
+    """The rows without a time, those among them that a delete file hides; None: nobody knows."""
+    return _nulls([file for file in timeline.live(timeline.metadata.current) if file.content == DATA])
 
 
 def weight(timeline: Timeline, spans: Spans | None = None) -> tuple[int, int]:
@@ -205,7 +211,9 @@ def _since_lost(timeline: Timeline, since: int, older: Metadata | None, narrow: 
 
 def _everything(timeline: Timeline, why: str) -> Changes:
     current = timeline.metadata.current
-    return Changes(None, why, appends_only=False, rows_added=current.rows if current else 0, nulls=None)
+    return Changes(
+        None, why, appends_only=False, rows_added=current.rows if current else 0, nulls=None, nulls_removed=None
+    )
 
 
 def _narrowing(timeline: Timeline, grain: Grain | None, limit: int) -> Callable[[File], File]:
@@ -233,6 +241,7 @@ def _told(
         sum(file.rows for file in came),
         sum(file.rows for file in went) + sum(each.deleted_rows for each in differences),
         _nulls(came) if timeline.column else None,
+        _nulls_removed(went, hit) if timeline.column else None,
     )
 
 
@@ -248,6 +257,10 @@ def _union(files: Iterable[File]) -> Spans | None:
 def _nulls(files: Sequence[File]) -> int | None:
     known = [file.nulls for file in files if file.nulls is not None]
     return sum(known) if len(known) == len(files) else None
+
+
+def _nulls_removed(went: Sequence[File], hit: Sequence[File]) -> int | None:
+    return _nulls(went) if all(file.nulls == 0 for file in hit) else None
 
 
 def _known(timeline: Timeline, file: File) -> Spans:

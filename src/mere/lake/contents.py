@@ -60,6 +60,7 @@ def by_rows(
         rows_added=rows_added,
         rows_removed=rows_removed,
         nulls=sum(added for hour, added, _ in counts if hour is None) if timeline.column else None,
+        nulls_removed=sum(removed for hour, _, removed in counts if hour is None) if timeline.column else None,
     )
 
 

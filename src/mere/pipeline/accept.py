@@ -55,6 +55,7 @@ def accepted(model: Model, facts: LakeFacts) -> State:
         pending=pending,
         start=model.time.start if model.time else None,
         now=model.now.floor(facts.now) if model.now else None,
+        null_times=model.time.nulls if model.time else None,
         observed=observed,
         layout=layout_of(model),
         audits=standing.state.audits if standing.state else None,

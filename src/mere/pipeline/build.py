@@ -27,7 +27,7 @@ from mere.lake.metadata import Metadata, Snapshot, growth
 from mere.lake.show import LINEAGE
 from mere.lake.timeline import Timeline
 from mere.names import TableName
-from mere.pipeline import changed, materialize, tables, unfinished
+from mere.pipeline import changed, materialize, tables, timeless, unfinished
 from mere.pipeline.accounting import NONE, Accounting, rows_read, rows_written
 from mere.pipeline.asked import unasked
 from mere.pipeline.facts import LakeFacts, facts
@@ -72,6 +72,8 @@ class Built:
     started_at: datetime | None = None
     metadata: Metadata | None = None  # of the table or view, as it was written
     windows: Spans = NEVER  # that the table has now
+
+    notes: tuple[str, ...] = ()  # what the user should know of the rows
 
 
 class AuditFailed(RunFailed):
@@ -171,6 +173,7 @@ class _Work:
         self.step = step
         self.before = before
         self.model = step.model
+        self.timeless = timeless.Timeless()
         self.points = points_of(step.model, before)
         self.tables = before.tables
         by_key = [each for each in step.model.inputs if each.key] if step.action is Action.KEYS else []
@@ -233,6 +236,8 @@ class _Work:
 
     def _write(self, sieve: Sieve) -> None:
         since = self.state.inputs if self.state else {}
+        if self.step.timeless:
+            self.timeless = timeless.look(self.step, self.before, self.site.shop)
         written = NEVER
         for written in self._writing(since, sieve):
             self.site.go_on()
@@ -242,6 +247,8 @@ class _Work:
         if self.model.kind is Kind.APPEND and self.model.name in self.site.wish.retry:
             sieve.take_back()
         faults.point("run.written")
+        if self.step.timeless:
+            sieve.put_timeless(self.timeless.frame)
         if self.model.time:
             self._verify(self.model.time.column, written)
 
@@ -291,7 +298,17 @@ class _Work:
         windows = (self.state.built if self.state else NEVER) | self.step.spans
         put_aside = self.sieve.counts if self.model.quarantines else None
         stats, accounting = growth(self.old, new), self._accounting(new)
-        return Built(self.step, 0.0, stats, size, accounting, quarantine=put_aside, metadata=new, windows=windows)
+        return Built(
+            self.step,
+            0.0,
+            stats,
+            size,
+            accounting,
+            quarantine=put_aside,
+            metadata=new,
+            windows=windows,
+            notes=self.timeless.told,
+        )
 
     def _accounting(self, new: Metadata) -> Accounting:
         """Of all of the build, also of what it had done before it was interrupted."""
@@ -310,7 +327,7 @@ class _Work:
         if not self.model.inputs:  # a seed
             return Accounting(written + counts.bad, written, counts.bad)
         read = rows_read(step, self.state.inputs if self.state else {}, self.points, self.tables)
-        return Accounting(read, written, counts.bad)
+        return Accounting(read, written, counts.bad, self.timeless.dropped)
 
     @property
     def scoped(self) -> bool:

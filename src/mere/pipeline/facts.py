@@ -112,7 +112,8 @@ class LakeFacts:
         found = changes.changes(timeline, since.snapshot, grain, uuid=since.id, lost=lost)
         found = contents.by_rows(found, timeline, since.snapshot, grain)
         spans = found.spans if column or not found else None
-        return Delta(spans, found.why, found.appends_only, found.nulls or 0)
+        timeless = column is not None and (found.nulls, found.nulls_removed) != (0, 0)
+        return Delta(spans, found.why, found.appends_only, timeless)
 
     def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
         schemas = {each["schema-id"]: each for each in self.tables.metadata(table).raw.get("schemas", [])}
@@ -181,6 +182,13 @@ class LakeFacts:
         from mere.lake import changes
 
         return changes.extent(self._timeline(table, column))
+
+    def timeless(self, table: TableName, column: str) -> int | None:
+        if self.tables.is_view(table):
+            return None
+        from mere.lake import changes
+
+        return changes.timeless(self._timeline(table, column))
 
     def _extent_of_view(self, table: TableName, column: str) -> Spans:
         with self.lake.sql(f'SELECT min("{column}"), max("{column}") FROM {table}', self.ref) as result:

@@ -111,6 +111,8 @@ def _has_new_rows(model: Model, since: Mapping[str, Point], to: Mapping[str, Poi
 
 def _build_windows(step: Step, table: Metadata | None, shop: Workshop, sift: Sift) -> Iterator[Spans]:
     model, done = step.model, NEVER
+    if step.timeless and not step.spans and not step.afresh:
+        return
     for number, batch in enumerate(_batches(step)):
         frame = within_its_windows(model.time, query(model, batch, shop), batch)
         if number == 0:
@@ -149,11 +151,33 @@ def query(model: Model, span: Span | None, shop: Workshop, rows: Rows | None = N
         case Sql():
             return _sql(model, model.body, span, shop, rows)
         case Python():
-            return _python(model, model.body, span, shop, rows)
+            time = model.time
+
+            def cut(frame: DataFrame, column: str) -> DataFrame:
+                return frame.where(within(frame.schema, column, time.before(span))) if time and span else frame
+
+            return _python(model, model.body, cut, shop, rows)
         case Csv():
             return _csv(model.body, shop)
         case Source():
             raise AssertionError(f"{model} is loaded, and has no query")
+
+
+def timeless_query(model: Model, shop: Workshop) -> DataFrame | None:
+    """What the query makes of the rows without a time; None if it does not tell which of its rows that would be."""
+    match model.body:
+        case Sql():
+            from mere.pipeline.rewrite import with_null_times
+
+            text = with_null_times(model.body.text, _bound(model, shop))
+            return None if text is None else _sql(model, replace(model.body, text=text), None, shop, None)
+        case Python():
+
+            def cut(frame: DataFrame, column: str) -> DataFrame:
+                return frame.where(f"{quoted(_field(frame.schema, column).name)} IS NULL")
+
+            return _python(model, model.body, cut, shop, None)
+    raise AssertionError(f"{model} is not built in windows")
 
 
 def _sql(model: Model, body: Sql, span: Span | None, shop: Workshop, rows: Rows | None) -> DataFrame:
@@ -217,10 +241,15 @@ def _arguments(model: Model, span: Span | None, shop: Workshop) -> dict[str, Any
     if model.now:
         arguments["now"] = expr(literal(model.now.floor(shop.now), "timestamp"))
     if span:
-        timed = next(each for each in model.inputs if each.time)
-        kind = _field(input_frame(timed, shop, None).schema, str(timed.time)).dataType.typeName()
+        kind = _bound(model, shop)
         arguments |= {"start": expr(literal(span.start, kind)), "end": expr(literal(span.end, kind))}
     return arguments
+
+
+def _bound(model: Model, shop: Workshop) -> str:
+    """The type of `:start` and `:end`."""
+    timed = next(each for each in model.inputs if each.time)
+    return _field(input_frame(timed, shop, None).schema, str(timed.time)).dataType.typeName()
 
 
 def literal(at: datetime, kind: str) -> str:
@@ -233,15 +262,16 @@ def literal(at: datetime, kind: str) -> str:
     return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S.%f}Z'"
 
 
-def _python(model: Model, body: Python, span: Span | None, shop: Workshop, rows: Rows | None) -> DataFrame:
+def _python(
+    model: Model, body: Python, cut: Callable[[DataFrame, str], DataFrame], shop: Workshop, rows: Rows | None
+) -> DataFrame:
+    """`cut`: of an input that is read by a time column, the rows that are wanted."""
     inputs = {each.table: each for each in model.inputs}
     given: dict[str, Any] = {}
     for parameter, table in body.parameters:
         frame = input_frame(inputs[table], shop, rows)
         time = inputs[table].time
-        if span and time and model.time:
-            frame = frame.where(within(frame.schema, time, model.time.before(span)))
-        given[parameter] = frame
+        given[parameter] = cut(frame, time) if time else frame
     if body.takes_now and model.now:
         given["now"] = model.now.floor(shop.now)
     if body.takes_spark:

@@ -26,6 +26,7 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         pending=step.pending,
         start=model.time.start if model.time else None,
         now=model.now.floor(now) if model.now else None,
+        null_times=model.time.nulls if model.time else None,
         observed=step.observations[-1].at if step.observations else None,
         layout=layout_of(model),
         audits=asked(model),

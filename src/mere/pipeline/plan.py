@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from mere.errors import PlanError
 from mere.names import TableName
+from mere.pipeline import timeless
 from mere.pipeline.asked import with_unasked
 from mere.pipeline.evolution import keeps_columns, tightened, with_readers, with_table
 from mere.pipeline.keyed import with_key
@@ -45,6 +46,7 @@ def plan(graph: Graph, facts: Facts, selected: Iterable[TableName] | None = None
                 moves = model.time is not None and bool(model.time.context) and wish.limit is not None
                 exact = step.action is Action.WINDOWS and not moves and not _is_open(model, facts, effects)
                 effects |= dict.fromkeys(map(str, model.writes), step.spans if exact else None)
+                effects |= {str(model.name.quarantine): None} if step.timeless and model.quarantines else {}
     return Plan(facts.ref, facts.now, tuple(steps), left_behind(graph, facts))
 
 
@@ -178,7 +180,9 @@ def _afresh(model: Model, facts: Facts, wish: Wish, effects: Effects, *because: 
     everything = _range(model, model.time, facts, effects)
     chosen = _limited(_wanted(everything, model.time, facts, wish), model.time.grain, wish)
     load = load_of(model, facts, chosen)
-    return Step(model, Action.BUILD, because, chosen, afresh=True, pending=everything - chosen, load=load)
+    told = timeless.foretold(model, facts)
+    pending = everything - chosen
+    return Step(model, Action.BUILD, because, chosen, True, bool(told), pending, load=load, notes=told)
 
 
 def _whole(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
@@ -273,10 +277,10 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
     """What is due is built as far as it is wanted now; the rest stays pending, and the inputs count as seen."""
     assert model.time
     time, grain = model.time, model.time.grain
-    due, owed, reasons, notes = NEVER, NEVER, list[str](), list[str]()
-    for spans, why, is_all, note in _owed(model, time, state, facts, wish, effects):
-        owed = owed | spans
-        notes += [note] if note else []
+    due, owed, reasons = NEVER, NEVER, list[str]()
+    loose = timeless.is_unsettled(model, state, facts)
+    for spans, why, is_all, moved in _owed(model, time, state, facts, wish, effects):
+        owed, loose = owed | spans, loose or moved
         if wanted := _wanted(spans, time, facts, wish) - due:
             due = due | wanted
             reasons.append(f"all {grain}s: {why}" if is_all else f"{wanted.named(grain)}: {why}")
@@ -288,14 +292,17 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
     if not due and state.done:
         due = state.done  # an interrupted build has written them, and nobody has audited them
         reasons.append(f"{due.named(grain)}: not audited yet")
-    if not due and not _is_open(model, facts, effects):
-        return replace(_skip(model), pending=owed, notes=tuple(notes))
+    if not due and not loose and not _is_open(model, facts, effects):
+        return replace(_skip(model), pending=owed)
+    reasons += ["rows without a time"] if loose and not due else []
     chosen = _limited(due, grain, wish)
+    notes = timeless.foretold(model, facts) if loose else ()
     load = load_of(model, facts, chosen)
-    return Step(model, Action.WINDOWS, tuple(reasons), chosen, pending=owed - chosen, load=load, notes=tuple(notes))
+    return Step(model, Action.WINDOWS, tuple(reasons), chosen, False, loose, owed - chosen, load=load, notes=notes)
 
 
-Owed = tuple[Spans, str, bool, str]  # windows, why, whether these are all windows, and what the user should know
+# Windows, why, whether these are all windows, and whether the rows without a time are owed, too.
+Owed = tuple[Spans, str, bool, bool]
 
 
 def _owed(model: Model, time: Time, state: State, facts: Facts, wish: Wish, effects: Effects) -> Iterator[Owed]:
@@ -303,20 +310,19 @@ def _owed(model: Model, time: Time, state: State, facts: Facts, wish: Wish, effe
     late = NEVER
     if model.name not in wish.forward_only and not same_code(model, state.code):
         late = _range(model, time, facts, effects) | state.built
-        yield late, f"{_language(model)} changed", True, ""
+        yield late, f"{_language(model)} changed", True, True
     for each in model.inputs:
-        for spans, why, nulls in _late(each, time, state, facts, effects):
-            note = f"{nulls:,} rows of {each.table} have no {each.time}, so they are in no window" if nulls else ""
+        for spans, why, moved in _late(each, time, state, facts, effects):
             # Beyond the last row of the inputs there is none that could look back.
             there = _range(model, time, facts, effects) | state.built if spans is None or time.context else spans
             touched = there if spans is None else spans & there
             late = late | touched
-            yield touched, why, spans is None, note
-    yield state.pending & state.built, "due since an earlier run", False, ""
-    yield state.pending - state.built, "not built yet", False, ""
+            yield touched, why, spans is None, moved
+    yield state.pending & state.built, "due since an earlier run", False, False
+    yield state.pending - state.built, "not built yet", False, False
     # Otherwise what is neither built nor pending was empty, and what has come since is late.
     if not state.complete or state.start != time.start or (time.context and late):
-        yield _range(model, time, facts, effects) - state.built - state.pending, "not built yet", False, ""
+        yield _range(model, time, facts, effects) - state.built - state.pending, "not built yet", False, False
 
 
 def _is_open(model: Model, facts: Facts, effects: Effects) -> bool:
@@ -331,7 +337,8 @@ def done_before(model: Model, state: State, facts: Facts) -> Spans:
     return state.done if state.towards and state.towards == points_of(model, facts) else NEVER
 
 
-Late = tuple[Spans | None, str, int]  # windows (None: all of them), why, and rows without a time
+# Windows (None: all of them), why, and whether rows without a time may have come or gone.
+Late = tuple[Spans | None, str, bool]
 
 
 def _late(each: Input, time: Time, state: State, facts: Facts, effects: Effects) -> list[Late]:
@@ -348,13 +355,15 @@ def _late(each: Input, time: Time, state: State, facts: Facts, effects: Effects)
         if delta:
             spans = time.touched_by(delta.spans) if delta.spans is not None and column else None
             why = "late rows" if delta.why == "new rows" and _is_late(spans, state.built) else delta.why
-            found.append((spans, why if name in why else f"{why} in {name}", delta.nulls if column else 0))
+            moved = spans is None or delta.timeless
+            found.append((spans, why if name in why else f"{why} in {name}", moved))
         if name in effects:
             touched = effects[name]
             reached = time.touched_by(touched) if touched and column else None
-            found.append((reached, f"{name} is built before it", 0))
+            # What they bring is known when they are done.
+            found.append((reached, f"{name} is built before it", False))
     if not points:
-        found.append((None, f"{each.table} is built before it", 0))
+        found.append((None, f"{each.table} is built before it", False))
     return found
 
 

@@ -141,6 +141,7 @@ def described(outcome: Outcome) -> dict[str, Any]:
         "state": "built" if outcome.step.builds else "unchanged",
         "kind": outcome.step.model.kind,
         **about(outcome.step),
+        "notes": list(outcome.notes),
         "seconds": round(outcome.seconds, 3),
         "rows_added": stats.rows_added if stats else 0,
         "rows_removed": stats.rows_removed if stats else 0,

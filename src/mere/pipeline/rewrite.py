@@ -1,15 +1,19 @@
-"""Names of tables in a query: found, and exchanged in place so that the rest stays as it was written."""
+"""A query with other tables, or for other rows: exchanged in place, so that the rest stays as it was written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.lake.query.spark import SparkView
 from mere.names import TableName
+from mere.project.lookback import placeholder
+from mere.project.times import BOUNDS
 
 _Edit = tuple[int, int, str]  # from, to, and what stands there instead
 _Called = tuple[int, tuple[str, ...]]  # in which SELECT a table is called how
@@ -45,6 +49,57 @@ def with_tables(sql: str, others: Mapping[TableName, str]) -> str:
             text += f" AS `{name}`"
         edits.append((node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1, text))
     edits += _columns(query, called, {(id(each.parent_select), (each.alias_or_name.casefold(),)) for each in sources})
+    return _edited(sql, edits)
+
+
+_COMPARISONS: Mapping[type[exp.Expr], TokenType] = {
+    exp.GTE: TokenType.GTE,
+    exp.LT: TokenType.LT,
+    exp.LTE: TokenType.LTE,
+    exp.GT: TokenType.GT,
+}
+
+
+def with_null_times(sql: str, kind: str) -> str | None:
+    """The query of the window from NULL to NULL: what is compared with both bounds has to be NULL. None if it asks for
+    the bounds in any other way, for then nobody can say what that window would be. `kind`: the type of the bounds."""
+    query, tokens = parse_one(sql, dialect=SparkView), SparkView().tokenize(sql)
+    places = [
+        (colon.start, name.end + 1)
+        for colon, name in pairwise(tokens)
+        if colon.token_type is TokenType.COLON and name.start == colon.end + 1 and name.text.casefold() in BOUNDS
+    ]
+    nodes = [node for node in query.find_all(exp.Placeholder) if node.name in BOUNDS]
+    compared: dict[str, set[str]] = {}
+    edits: list[_Edit] = []
+    for comparison in query.find_all(*_COMPARISONS):
+        for value, other in ((comparison.this, comparison.expression), (comparison.expression, comparison.this)):
+            if (bound := placeholder(other)) and bound[0] in BOUNDS:
+                compared.setdefault(value.sql(SparkView), set()).add(bound[0])
+                operator = _operator(comparison, value, tokens)
+                edits += [(operator.start, operator.end + 1, "<=>")] if operator else []
+    if (
+        len(edits) != len(nodes)
+        or len(places) != len(nodes)
+        or any(bounds != {*BOUNDS} for bounds in compared.values())
+    ):
+        return None
+    edits += [(start, end, f"CAST(NULL AS {kind})") for start, end in places]
+    return _edited(sql, edits)
+
+
+def _operator(comparison: exp.Expr, value: exp.Expr, tokens: Sequence[Token]) -> Token | None:
+    """Of a comparison: between its value, of which the names know where they stand, and the bound."""
+    names = [each.meta for each in value.find_all(exp.Identifier) if "end" in each.meta]
+    wanted = [each for each in tokens if each.token_type is _COMPARISONS[type(comparison)]]
+    if not names or len(list(value.find_all(*_COMPARISONS))) > 0:
+        return None
+    if value is comparison.this:
+        return next((each for each in wanted if each.start > max(meta["end"] for meta in names)), None)
+    return next((each for each in reversed(wanted) if each.end < min(meta["start"] for meta in names)), None)
+
+
+def _edited(sql: str, edits: Iterable[_Edit]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql

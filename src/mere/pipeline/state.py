@@ -13,7 +13,7 @@ import orjson
 from mere.audits.quarantine import Counts
 from mere.lake.show import STATE as PROPERTY
 from mere.pipeline.layout import Layout
-from mere.project.model import Kind, Model
+from mere.project.model import Kind, Model, NullTimes
 from mere.sources.source import Source
 from mere.windows import NEVER, Spans, in_words, instant, stamp
 
@@ -49,6 +49,7 @@ class State:
     complete: bool = True  # False in older states, which had no `pending`: windows may be missing
     start: datetime | None = None  # of the model, when this was written
     now: datetime | None = None
+    null_times: NullTimes | None = None  # what became of rows without a time; None: nobody looked at them
     sample: bool = False
     observed: datetime | None = None  # when a history last looked at what it follows
     # Of a build in batches that is under way: what it reads, and the windows it has written and not audited.
@@ -75,6 +76,7 @@ class State:
             "complete": self.complete,
             "start": stamp(self.start) if self.start else None,
             "now": stamp(self.now) if self.now else None,
+            "null_times": self.null_times,
             "sample": self.sample,
             "observed": self.observed.isoformat() if self.observed else None,
             "towards": {name: point.to_json() for name, point in sorted(self.towards.items())},
@@ -105,6 +107,7 @@ class State:
                 complete=raw.get("complete", False),
                 start=instant(raw["start"]) if raw.get("start") else None,
                 now=instant(raw["now"]) if raw.get("now") else None,
+                null_times=NullTimes(raw["null_times"]) if raw.get("null_times") else None,
                 sample=raw.get("sample", False),
                 observed=instant(raw["observed"]) if raw.get("observed") else None,
                 towards=_points(raw.get("towards", {})),

@@ -37,10 +37,10 @@ class Delta:
     spans: Spans | None  # None: anything may have changed
     why: str = ""
     appends_only: bool = False
-    nulls: int = 0  # rows without a time among those that were added
+    timeless: bool = False  # whether rows without a time may have come or gone
 
     def __bool__(self) -> bool:
-        return self.spans is None or bool(self.spans or self.nulls)
+        return self.spans is None or bool(self.spans) or self.timeless
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,10 @@ class Facts(Protocol):
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]: ...
     def extent(self, table: TableName, column: str) -> Spans: ...
+    def timeless(self, table: TableName, column: str) -> int | None:
+        """How many rows at most have no time; None if that would have to be read."""
+        ...
+
     def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load: ...
     def built_by_mere(self) -> Mapping[TableName, State]: ...
 
@@ -177,6 +181,7 @@ class Step:
     reasons: tuple[str, ...]
     spans: Spans = NEVER
     afresh: bool = False  # whatever stands there is replaced
+    timeless: bool = False  # whether the rows of its inputs without a time are due: see `timeless`
     pending: Spans = NEVER  # windows that are due and are not built now: they stay due
     observations: tuple[Observation, ...] = ()  # that go into a history
     portions: tuple[Portion, ...] = ()  # that are loaded

@@ -23,6 +23,7 @@ def model(
     unfinished: str = "build",
     batch: int | None = None,
     context: str | None = None,
+    null_times: str = "refuse",
     key: str | Sequence[str] = (),
     key_audit: str | None = None,
     latest_by: str | None = None,
@@ -40,7 +41,7 @@ def model(
     The function stays what it is, so that a test can call it with DataFrames of its own.
     """
     del name, kind, description, columns, contract, owner, tags, time_column, grain, start, unfinished, batch, context
-    del key, key_audit, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
+    del null_times, key, key_audit, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
     return lambda function: function
 
 

@@ -13,7 +13,7 @@ from mere.project.problems import Problems
 # Settings that can hold for many models. The others are about one table and its columns, or about one query.
 KEYS = (
     *("kind", "owner", "tags", "off"),
-    *("time_column", "grain", "start", "unfinished", "batch"),
+    *("time_column", "grain", "start", "unfinished", "batch", "null_times"),
     *("key", "key_audit", "latest_by", "updated_at", "partition_by", "sort_by", "properties"),
 )
 _PLACES = ("schemas", "folders")

@@ -39,6 +39,13 @@ class OnChange(StrEnum):
     IGNORE = "ignore"
 
 
+class NullTimes(StrEnum):
+    """What becomes of the rows of an input that have no time."""
+
+    REFUSE = "refuse"  # they go to quarantine, if the model has one; otherwise the run fails
+    DROP = "drop"
+
+
 @dataclass(frozen=True)
 class Input:
     """A table that a model reads."""
@@ -66,6 +73,7 @@ class Time:
     unfinished: bool = True  # whether the window in which we live is built
     batch: int = 366  # at most so many windows in one write, after which a run can be resumed
     context: timedelta = timedelta()  # how far before its window a row looks at others
+    nulls: NullTimes = NullTimes.REFUSE
 
     def from_start(self, spans: Spans) -> Spans:
         """Of these windows, those that the model has at all."""

@@ -17,13 +17,13 @@ from mere.errors import ConfigError, InvalidName
 from mere.names import LOADS, QUARANTINE, TableName
 from mere.project.declared import read_context, read_declared
 from mere.project.key_audit import PromisedKey
-from mere.project.model import Kind, OnChange, Time
+from mere.project.model import Kind, NullTimes, OnChange, Time
 from mere.project.problems import Problems
 from mere.project.rules import SWITCHABLE
 from mere.sources import declaration
 from mere.windows import Grain, instant
 
-_TIME = ("time_column", "grain", "start", "unfinished", "batch", "context")
+_TIME = ("time_column", "grain", "start", "unfinished", "batch", "context", "null_times")
 _EVERY = ("description", "columns", "contract", "owner", "tags", "key", "key_audit", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
 MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "inputs", "now")
@@ -193,6 +193,7 @@ def _time(entry: Entry, found: Mapping[str, Entry], problems: Problems) -> Time 
         "unfinished": lambda value: ("unfinished", value.choice("build", "skip") == "build"),
         "batch": lambda value: ("batch", value.count()),
         "context": lambda value: ("context", read_context(value)),
+        "null_times": lambda value: ("nulls", NullTimes(value.choice(*NullTimes))),
     }
     for key in _TIME:
         if key in found:

@@ -82,8 +82,8 @@ def _windows(lake: Lake, model: Model, time: Time, on: str) -> Spans:
     with lake.sql(f"SELECT DISTINCT {truncated}, {FROM}, {TO} FROM {_named(model.name.quarantine)}", on) as result:
         rows = list(result.rows())
     starts = [instant(at) for at, _, _ in rows if at is not None]
-    timeless = [Span(instant(start), instant(end)) for at, start, end in rows if at is None]
-    return Spans.of([*(Span(start, time.grain.next(start)) for start in starts), *timeless]).widened(time.grain)
+    built = [Span(instant(start), instant(end)) for at, start, end in rows if at is None and start is not None]
+    return Spans.of([*(Span(start, time.grain.next(start)) for start in starts), *built]).widened(time.grain)
 
 
 def _named(table: TableName) -> str:
@@ -101,7 +101,7 @@ def with_retry(step: Step, facts: Facts, wish: Wish) -> Step:
         case Kind.INCREMENTAL:
             spans = step.spans | wish.retry[model.name]
             pending, load = step.pending - spans, load_of(model, facts, spans)
-            tried = replace(step, action=Action.WINDOWS, spans=spans, pending=pending, load=load)
+            tried = replace(step, action=Action.WINDOWS, spans=spans, timeless=True, pending=pending, load=load)
         case Kind.SOURCE:
             return loading.again(model, step, facts, _WHY)
         case Kind.APPEND:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
 from mere.audits.quarantine import AT, FROM, NO_RULES, RULES, RUN, TO, Counts, RowRule, broken_rules, row_rules
+from mere.audits.rules import TIME
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import RunFailed
 from mere.lake import faults
@@ -37,7 +38,7 @@ _ABOUT = {
     RULES: "the rules that the row breaks",
     RUN: "the run that put it aside",
     AT: "the time of that run",
-    FROM: "of a row without a time: the start of the windows in whose build it came",
+    FROM: "of a row without a time: the start of the windows in whose build it came; NULL if its input had no time",
     TO: "their end",
 }
 
@@ -82,6 +83,44 @@ class Sieve:
             yield sifted.where(_GOOD).drop(RULES)
         finally:
             sifted.unpersist()
+
+    def put_timeless(self, frame: DataFrame | None) -> None:
+        """Put what the query makes of rows without a time in place of those that are there. They are told from those of
+        windows by having no `_from`."""
+        standing = self._standing()
+        if standing and standing.rows and not self.step.afresh and field_of(self._table().schema, FROM):
+            there = f"array_contains({RULES}, '{TIME}') AND {FROM} IS NULL"
+            if not self._table().where(there).isEmpty():
+                self._begun = True
+                self._delete(there)
+        if frame is None:
+            return
+        self._refuse_taken(frame)
+        rules = [*row_rules(self.model.audits, None), RowRule(TIME, "true", self.model.file)]
+        sifted = self._sifted(frame, rules, None).persist()
+        try:
+            self._refuse_times(sifted)
+            counts = self._counted(sifted, rules)
+            self.counts += counts
+            self._begun = True
+            nowhere = [f"CAST(NULL AS timestamp) AS {name}" for name in (FROM, TO)]
+            fitted = self._fitted(self._described(sifted, None).selectExpr("*", *nowhere), standing, whole=False)
+            if counts.bad:
+                self._writer(fitted).append()
+            faults.point("quarantine.timeless")
+        finally:
+            sifted.unpersist()
+
+    def _refuse_times(self, frame: DataFrame) -> None:
+        """A row with a time would lie in a window, of which a build would not make it."""
+        assert self.model.time
+        time = self.model.time.column
+        if not frame.where(f"{quoted(time)} IS NOT NULL").isEmpty():
+            raise RunFailed(
+                f"{self.model.file}: {self.model} gives a {time} to rows of its inputs that have none, so that they lie"
+                " in a window by which they were not read.",
+                remedy=f"Give them the time in a table that it reads, or leave {time} NULL where it is not known.",
+            )
 
     def take_back(self) -> None:
         """Of an append model, whose input is not read again: rows that break no rule any more go into the table."""

@@ -1,0 +1,111 @@
+"""Rows of an input without a time. They lie in no window of an incremental model, and no build of a window reads them.
+
+They are one more window, of which the start and the end are NULL. It is due when such a row may have come or gone; a
+build of it takes all of them anew, and what the query makes of them goes to the model's quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mere.errors import RunFailed
+from mere.names import TableName
+from mere.pipeline.state import State
+from mere.pipeline.steps import Facts, Step
+from mere.project.model import Model, NullTimes, Sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from mere.pipeline.materialize import Workshop
+
+Counts = Mapping[TableName, int | None]  # rows without a time, of each input that is read in windows; None: unknown
+
+
+def counted(model: Model, facts: Facts) -> Counts:
+    """At most: a delete file may hide some of them."""
+    timed = {each.table: each.time for each in model.inputs if each.time}
+    return {table: facts.timeless(table, time) for table, time in timed.items() if facts.points(table)}
+
+
+def is_unsettled(model: Model, state: State, facts: Facts) -> bool:
+    """Whether what became of them when the table was built is not what the model says now."""
+    assert model.time
+    return state.null_times != model.time.nulls and any(count != 0 for count in counted(model, facts).values())
+
+
+def foretold(model: Model, facts: Facts) -> tuple[str, ...]:
+    """What a build will do with them."""
+    assert model.time
+    fate = f"they go to {model.name.quarantine}" if model.quarantines else "a run fails if its query gives them"
+    fate = "they are dropped" if model.time.nulls is NullTimes.DROP else fate
+    return tuple(
+        f"{_some(model, table, count)}: {fate}" for table, count in counted(model, facts).items() if count != 0
+    )
+
+
+def _some(model: Model, table: TableName, count: int | None) -> str:
+    time = next(each.time for each in model.inputs if each.table == table)
+    if count is None:
+        return f"rows of {table} may have no {time}"
+    return f"{count:,} row{' of' if count == 1 else 's of'} {table} {'has' if count == 1 else 'have'} no {time}"
+
+
+@dataclass(frozen=True)
+class Timeless:
+    """What was found of them when they were due."""
+
+    rows: Mapping[TableName, int] = field(default_factory=dict)  # without a time, of the inputs that have some
+    frame: DataFrame | None = None  # what goes to the quarantine
+    dropped: int = 0
+    told: tuple[str, ...] = ()
+
+
+def look(step: Step, facts: Facts, shop: Workshop) -> Timeless:
+    """Before anything is written, so that what nobody has decided on is refused."""
+    from mere.pipeline.materialize import timeless_query
+
+    model = step.model
+    assert model.time
+    rows = _rows(model, facts, shop)
+    told = tuple(_some(model, table, count) for table, count in rows.items())
+    if model.time.nulls is NullTimes.DROP or not rows:
+        return Timeless(rows, None, sum(rows.values()), tuple(f"{each}: dropped" for each in told))
+    frame = timeless_query(model, shop)
+    if frame is not None and model.quarantines:
+        return Timeless(rows, frame, 0, told)
+    # Rows of one input may have been meant for rows of another that have a time.
+    several = sum(bool(each.time) for each in model.inputs) > 1
+    if frame is None or several or not frame.isEmpty():
+        raise _undecided(model, rows, told, knows=frame is not None)
+    return Timeless(rows, None, 0, tuple(f"{each}: the query leaves them out" for each in told))
+
+
+def _rows(model: Model, facts: Facts, shop: Workshop) -> dict[TableName, int]:
+    """Where the metadata of the files leave no doubt that there is none, nothing is read."""
+    from mere.pipeline.materialize import input_frame
+    from mere.pipeline.tables import quoted
+
+    known, found = counted(model, facts), {}
+    for each in model.inputs:
+        if each.time and known.get(each.table, 0) != 0:
+            found[each.table] = input_frame(each, shop).where(f"{quoted(each.time)} IS NULL").count()
+    return {table: count for table, count in found.items() if count}
+
+
+def _undecided(model: Model, rows: Mapping[TableName, int], told: tuple[str, ...], knows: bool) -> RunFailed:
+    table = next(iter(rows))
+    time = next(each.time for each in model.inputs if each.table == table)
+    drop = 'null_times="drop"' if model.file.endswith(".py") else "null_times: drop"
+    remedies = [f"Give them a time in {table}."]
+    if knows and len(rows) == 1 and isinstance(model.body, Sql):
+        remedies.append(f"Or leave them out in the query: AND {time} IS NOT NULL.")
+    if knows and not model.quarantines:
+        remedies.append("Or put them aside, by a rule with `quarantine: true`.")
+    remedies.append(f"Or say that they are to be dropped: `{drop}`.")
+    why = "" if knows else " Its query does not tell which of its rows would be made of them."
+    return RunFailed(
+        f"{model.file}: {' and '.join(told)}: they belong to no window of {model}.{why}", remedy="\n".join(remedies)
+    )
