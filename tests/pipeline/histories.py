@@ -93,3 +93,15 @@ def timed(observations: Iterable[tuple[Any, Rows]]) -> History:
             mine = {begun: values for each, begun, values in rows if each == key}
             found.setdefault(key, Timed()).observe(at, mine)
     return ordered(version for key, each in found.items() for version in each.history(key))
+
+
+def dumped(looks: Iterable[Rows], columns: slice = slice(None)) -> History:
+    """The history of full dumps: each is what its rows were when they were last seen, whenever that was."""
+    dumps: dict[Any, dict[Key, Values]] = {}
+    for rows in looks:
+        for at in {at for _, at, _ in rows}:
+            dumps[at] = {key: values for key, each, values in rows if each == at}
+    history: History = []
+    for at in sorted(dumps):
+        history = compared(history, at, dumps[at], columns)
+    return ordered(history)

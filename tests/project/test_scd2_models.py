@@ -50,9 +50,16 @@ def test_an_input_without_a_key_is_read_whole(project: MakeProject) -> None:
         (
             "-- kind: scd2\n-- key: id\n-- updated_at: at\n-- compare: name",
             4,
-            "`compare` has no effect",
-            "one of the two",
+            "`compare` beside `updated_at` would lose facts",
+            "write `dump: at` as well",
         ),
+        (
+            "-- kind: scd2\n-- key: id\n-- updated_at: at\n-- dump: day",
+            3,
+            "`updated_at` names another column",
+            "`updated_at: day`",
+        ),
+        ("-- kind: full\n-- dump: day", 2, "`dump` has no effect: the model is full", "Remove it"),
         ("-- kind: scd2\n-- key: id\n-- latest_by: at", 3, "`latest_by` has no effect: the model is scd2", "Remove it"),
         ("-- kind: scd2\n-- key: id\n-- time_column: at", 3, "`time_column` has no effect", "Remove it"),
         ("-- kind: full\n-- updated_at: at", 2, "`updated_at` has no effect: the model is full", "Remove it"),

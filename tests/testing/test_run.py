@@ -170,6 +170,12 @@ KEYED = {
         -- updated_at: at
         SELECT id, at, amount FROM landing.events
     """,
+    "models/gold/dumps.sql": """
+        -- kind: scd2
+        -- key: id
+        -- dump: at
+        SELECT id, at, amount FROM landing.events
+    """,
     "models/gold/rolling.sql": """
         -- kind: incremental
         -- time_column: at
@@ -198,6 +204,20 @@ OF_KEYS = """
       expect:
         - {id: 1, amount: 1, valid_from: 2024-02-01, valid_to: 2024-02-03, is_current: false}
         - {id: 1, amount: 2, valid_from: 2024-02-03, valid_to: null, is_current: true}
+    a_dump_that_shows_nothing_new_begins_no_version:
+      model: gold.dumps
+      steps:
+        - given: {landing.events: [{id: 1, at: 2024-02-01, amount: 1}, {id: 2, at: 2024-02-01, amount: 2}]}
+        - given: {landing.events: [{id: 1, at: 2024-02-03, amount: 1}]}
+          expect:
+            - {id: 1, amount: 1, valid_from: 2024-02-01, valid_to: null, is_current: true}
+            - {id: 2, amount: 2, valid_from: 2024-02-01, valid_to: 2024-02-03, is_current: false}
+        - given: {landing.events: [{id: 2, at: 2024-02-02, amount: 3}]}
+          expect:
+            - {id: 1, amount: 1, valid_from: 2024-02-01, valid_to: 2024-02-02, is_current: false}
+            - {id: 1, amount: 1, valid_from: 2024-02-03, valid_to: null, is_current: true}
+            - {id: 2, amount: 2, valid_from: 2024-02-01, valid_to: 2024-02-02, is_current: false}
+            - {id: 2, amount: 3, valid_from: 2024-02-02, valid_to: 2024-02-03, is_current: false}
     a_window_looks_back_and_gives_only_its_own_rows:
       model: gold.rolling
       window: [2024-02-03, 2024-02-04]

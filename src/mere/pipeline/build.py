@@ -41,6 +41,7 @@ from mere.pipeline.plan import done_before, plan_model, points_of, reads_samples
 from mere.pipeline.quarantine.sieve import Sieve
 from mere.pipeline.remedies import on_branch, within
 from mere.pipeline.scd2 import build as scd2
+from mere.pipeline.scd2.subject import Subject
 from mere.pipeline.signed import Signed, sign
 from mere.pipeline.state import PROPERTY, Point, Points, State
 from mere.pipeline.steps import Action, Step, Wish, load_of
@@ -72,7 +73,6 @@ class Built:
     started_at: datetime | None = None
     metadata: Metadata | None = None  # of the table or view, as it was written
     windows: Spans = NEVER  # that the table has now
-
     notes: tuple[str, ...] = ()  # what the user should know of the rows
 
 
@@ -172,8 +172,8 @@ class _Work:
         self.site = site
         self.step = step
         self.before = before
-        self.model = step.model
         self.timeless = timeless.Timeless()
+        self.model = step.model
         self.points = points_of(step.model, before)
         self.tables = before.tables
         by_key = [each for each in step.model.inputs if each.key] if step.action is Action.KEYS else []
@@ -235,9 +235,9 @@ class _Work:
         faults.point("run.written")
 
     def _write(self, sieve: Sieve) -> None:
-        since = self.state.inputs if self.state else {}
         if self.step.timeless:
             self.timeless = timeless.look(self.step, self.before, self.site.shop)
+        since = self.state.inputs if self.state else {}
         written = NEVER
         for written in self._writing(since, sieve):
             self.site.go_on()
@@ -246,9 +246,9 @@ class _Work:
                 faults.point("run.batch")
         if self.model.kind is Kind.APPEND and self.model.name in self.site.wish.retry:
             sieve.take_back()
-        faults.point("run.written")
         if self.step.timeless:
             sieve.put_timeless(self.timeless.frame)
+        faults.point("run.written")
         if self.model.time:
             self._verify(self.model.time.column, written)
 
@@ -266,7 +266,7 @@ class _Work:
             return merge.build(self.step, inputs, self.keys, self.old, site.shop, sieve, again)
         if self.model.kind is not Kind.SCD2:
             return materialize.build(self.step, since, self.points, self.old, site.shop, sieve)
-        return scd2.build(scd2.Subject(self.step, self.read, site.lake.storage, site.shop), self.old)
+        return scd2.build(Subject(self.step, self.read, site.lake.storage, site.shop), self.old)
 
     def _verify(self, column: str, written: Spans) -> None:
         """From the bounds of the files of the model's own rows, for a delete may have written others again: every row

@@ -148,7 +148,8 @@ def _versions(model: Model) -> str:
     """How the versions of a history are told apart."""
     if model.kind is not Kind.SCD2:
         return ""
-    by = model.updated_at or f"comparing {', '.join(model.compare) or 'all columns'}"
+    comparing = f"comparing {', '.join(model.compare) or 'all columns'}"
+    by = f"dumps of {model.dump}, {comparing}" if model.dump else model.updated_at or comparing
     return f" of {', '.join(model.key)} by {by}"
 
 

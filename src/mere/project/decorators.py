@@ -29,6 +29,7 @@ def model(
     latest_by: str | None = None,
     updated_at: str | None = None,
     compare: str | Sequence[str] = (),
+    dump: str | None = None,
     partition_by: str | Sequence[str] = (),
     sort_by: str | Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
@@ -41,7 +42,8 @@ def model(
     The function stays what it is, so that a test can call it with DataFrames of its own.
     """
     del name, kind, description, columns, contract, owner, tags, time_column, grain, start, unfinished, batch, context
-    del null_times, key, key_audit, latest_by, updated_at, compare, partition_by, sort_by, properties, audits, now, off
+    del dump, null_times, key, key_audit, latest_by, updated_at, compare, partition_by, sort_by, properties, audits
+    del now, off
     return lambda function: function
 
 

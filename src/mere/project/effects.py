@@ -44,7 +44,8 @@ def with_settings(model: Model, relation: Relation) -> Relation:
     for rule in row_rules(model.audits, model.time.column if model.time else None):
         rows.append(_conditions(relation, parse_one(rule.bad, dialect=SparkView), "QUARANTINE"))
         rows.append(_looked_up(rule))
-    since = relation.find(model.updated_at.lower()) if model.updated_at else None
+    begins = model.dump or model.updated_at
+    since = relation.find(begins.lower()) if begins else None
     added = tuple(Output(name, since or NOTHING) for name in model.added_columns)
     return replace(relation, outputs=(*relation.outputs, *added), rows=joined(rows))
 
@@ -53,8 +54,11 @@ def _deciding(model: Model, relation: Relation) -> Iterator[tuple[str, str]]:
     if model.kind is Kind.MERGE and model.latest_by:
         yield from (("LATEST BY", name) for name in (model.latest_by, *model.key))
     if model.kind is Kind.SCD2:
-        seen = model.compare or ([model.updated_at] if model.updated_at else [each.name for each in relation.outputs])
-        yield from (("HISTORY", name) for name in dict.fromkeys((*model.key, *seen)))
+        seen = model.compare or (
+            [model.updated_at] if model.updated_at and not model.dump else [each.name for each in relation.outputs]
+        )
+        dump = [model.dump] if model.dump else []
+        yield from (("HISTORY", name) for name in dict.fromkeys((*model.key, *seen, *dump)))
 
 
 def _conditions(relation: Relation, condition: exp.Expr, clause: str) -> Origins:

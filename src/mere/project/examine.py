@@ -270,6 +270,7 @@ def _settings_columns(model: Model) -> Iterator[tuple[str, str]]:
     yield from (("latest_by", name) for name in (model.latest_by,) if name)
     yield from (("updated_at", name) for name in (model.updated_at,) if name)
     yield from (("compare", name) for name in model.compare)
+    yield from (("dump", name) for name in (model.dump,) if name)
     yield from (("contract", name) for name in model.contract)
     yield from (("columns", name) for name in {**model.columns, **model.was} if not model.contract)
     yield from (("sort_by", name.split()[0]) for name in model.sort_by if re.match(r"\w+(\s|$)", name))

@@ -149,6 +149,7 @@ class Model:
     key: tuple[str, ...] = ()
     latest_by: str | None = None  # of a merge model's rows of one key, the one with the greatest value is taken
     updated_at: str | None = None  # of an scd2 model: the column that says from when a row holds
+    dump: str | None = None  # of an scd2 model: the column that says in which full dump a row was
     compare: tuple[str, ...] = ()  # in which columns versions of an scd2 model differ; none: all but the key
     partition_by: tuple[str, ...] = ()  # `city`, `day(order_date)`, `bucket(16, id)`
     sort_by: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from mere.windows import Grain, instant
 _TIME = ("time_column", "grain", "start", "unfinished", "batch", "context", "null_times")
 _EVERY = ("description", "columns", "contract", "owner", "tags", "key", "key_audit", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
-MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "inputs", "now")
+MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "dump", "inputs", "now")
 SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
 SOURCE_KEYS = (*_EVERY, *_TABLE, *(key for key in declaration.KEYS if key not in _EVERY))
 FUNCTION_KEYS = (*_EVERY, *_TABLE, *(key for key in declaration.OF_ALL if key not in _EVERY), "cursor")
@@ -149,11 +149,22 @@ def _check_key(kind: Kind, entry: Entry, found: Mapping[str, Entry], problems: P
     if "key_audit" in entry.entries() and "key" not in found:
         message, remedy = "`key_audit` has no effect: there is no `key`", "Declare one, such as `key: id`."
         problems.add(found["key_audit"].error(message, remedy))
-    if "updated_at" in found and "compare" in found:
-        problems.add(
-            found["compare"].error(
-                "`compare` has no effect: versions are told apart by `updated_at`", "Keep one of the two."
-            )
+    if kind is Kind.SCD2 and "updated_at" in found:
+        with problems.gather():
+            _check_updated_at(found)
+
+
+def _check_updated_at(found: Mapping[str, Entry]) -> None:
+    since = found["updated_at"].text()
+    if "dump" in found:
+        if found["dump"].text() != since:
+            message = "a version begins with the first dump that shows it, and `updated_at` names another column"
+            raise found["updated_at"].error(message, f"Leave it out, or write `updated_at: {found['dump'].text()}`.")
+    elif "compare" in found:
+        raise found["compare"].error(
+            "`compare` beside `updated_at` would lose facts: a row that shows nothing new is not kept, and when"
+            " an older one comes late, nobody knows that it held again afterwards",
+            f"If the rows of one {since} are a full dump, write `dump: {since}` as well; or keep one of the two.",
         )
 
 
@@ -163,7 +174,7 @@ def _idle(kind: Kind) -> list[str]:
     idle += ["partition_by", "sort_by", "now"] if kind is Kind.VIEW else []
     idle += ["inputs"] if kind in (Kind.FULL, Kind.VIEW) else []
     idle += [] if kind is Kind.MERGE else ["latest_by"]
-    return idle + (["now"] if kind is Kind.SCD2 else ["updated_at", "compare"])
+    return idle + (["now"] if kind is Kind.SCD2 else ["updated_at", "compare", "dump"])
 
 
 def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Problems) -> None:
@@ -309,6 +320,7 @@ _READERS: dict[str, Any] = {
     "latest_by": Entry.text,
     "updated_at": Entry.text,
     "compare": Entry.texts,
+    "dump": Entry.text,
     "partition_by": _partitions,
     "sort_by": Entry.texts,
     "properties": _texts_by_name,

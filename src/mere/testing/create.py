@@ -75,7 +75,7 @@ def _model(project: Project, text: str) -> Model:
 
 def _told_columns(case: Case, columns: list[str]) -> list[str]:
     """Without those that say when it was built."""
-    if case.model.kind is not Kind.SCD2 or case.model.updated_at:
+    if case.model.kind is not Kind.SCD2 or case.model.updated_at or case.model.dump:
         return columns
     return [name for name in columns if name not in ("valid_from", "valid_to")]
 

@@ -35,6 +35,7 @@ class Fold:
     key: Sequence[str]
     updated_at: str | None = None  # the column that says from when a row holds; None: versions are told by comparing
     compare: Sequence[str] = ()  # these columns; none: all but the key
+    dump: str | None = None  # the column that says in which full dump a row was
 
     @property
     def version(self) -> list[str]:
@@ -45,8 +46,27 @@ class Fold:
         """All versions of the keys that were seen. `past`: what the table has of them."""
         return self._by_time(past, seen) if self.updated_at else self._by_comparing(past, seen)
 
+    def dumped(self, past: DataFrame, seen: DataFrame, asked: DataFrame, dumps: DataFrame) -> DataFrame:
+        """By comparing one full dump with the next. `seen`: all rows of some `dumps`, with their times; `asked`: these
+        times for each key. What follows upon each of them is among them, too, as far as there is anything."""
+        values = _values(seen)
+        absent = asked.join(seen.select(*map(quoted, self.key), AT), [*self.key, AT], "left_anti")
+        nothing = [name if name in self.key else _as_null(seen, name) for name in values]
+        gone = absent.select(*(quoted(each) if isinstance(each, str) else each for each in nothing), AT)
+        seen = seen.unionByName(gone.withColumn(HERE, expr("false"))).withColumn(_KIND, expr("false"))
+        before = self._stood(past, seen, values).join(dumps, AT, "left_anti")
+        events = self._with_changes(before.unionByName(seen), values).where("mere_changed")
+        return _lasting(events.withColumn(TO, expr(f"lead({AT}) OVER {_window(self.key, AT)}")).where(HERE), values)
+
     def _by_comparing(self, past: DataFrame, seen: DataFrame) -> DataFrame:
         values = _values(seen)
+        events = self._stood(past, seen, values).unionByName(seen.withColumn(_KIND, expr("false")))
+        events = self._with_changes(events, values).where(f"mere_changed OR {_KIND}")
+        order = _window(self.key, AT, f"{_KIND} DESC")
+        return _lasting(events.withColumn(TO, expr(f"lead({AT}) OVER {order}")).where(HERE), values)
+
+    def _stood(self, past: DataFrame, seen: DataFrame, values: Sequence[str]) -> DataFrame:
+        """The events that the table tells: versions begin, and keys are gone."""
         begun = past.select(*values, _col(FROM).alias(AT), expr("true").alias(HERE), expr("true").alias(_KIND))
         gone = _ends(past, self.key).select(
             *(_as_null(seen, name) if name not in self.key else quoted(name) for name in values),
@@ -54,15 +74,17 @@ class Fold:
             expr("false").alias(HERE),
             expr("true").alias(_KIND),
         )
-        events = begun.unionByName(gone).unionByName(seen.withColumn(_KIND, expr("false")))
+        return begun.unionByName(gone)
+
+    def _with_changes(self, events: DataFrame, values: Sequence[str]) -> DataFrame:
+        """Whether each shows what the one before did not."""
         order = _window(self.key, AT, f"{_KIND} DESC")  # what stands there goes before what is seen again
-        compared = self.compare or [name for name in values if name not in self.key]
-        fields = [field for name in compared if (field := field_of(seen.schema, name))]
+        compared = self.compare or [name for name in values if name not in (*self.key, self.dump)]
+        fields = [field for name in compared if (field := field_of(events.schema, name))]
         state = ", ".join([HERE, *(comparable(quoted(each.name), each.dataType) for each in fields)])
         before = expr(f"lag(struct({state})) OVER {order}")
         changed = expr(HERE) & before.isNull() | before.isNotNull() & ~before.eqNullSafe(expr(f"struct({state})"))
-        events = events.withColumn("mere_changed", changed).where(f"mere_changed OR {_KIND}")
-        return _lasting(events.withColumn(TO, expr(f"lead({AT}) OVER {order}")).where(HERE), values)
+        return events.withColumn("mere_changed", changed)
 
     def _by_time(self, past: DataFrame, seen: DataFrame) -> DataFrame:
         assert self.updated_at
