@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,8 +16,7 @@ from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import Finding, evaluate
 from mere.audits.quarantine import Counts, judged
 from mere.audits.rules import Key as KeyRule
-from mere.engine.translate import explain, is_from_spark
-from mere.errors import LakeConflict, MereError, RunFailed, SparkFailed
+from mere.errors import LakeConflict, RunFailed
 from mere.lake import changes, faults
 from mere.lake.commits import Commit, Key, Stats
 from mere.lake.guards import SAMPLE
@@ -31,6 +29,7 @@ from mere.pipeline import changed, materialize, tables, timeless, unfinished
 from mere.pipeline.accounting import NONE, Accounting, rows_read, rows_written
 from mere.pipeline.asked import unasked
 from mere.pipeline.facts import LakeFacts, facts
+from mere.pipeline.failures import explained
 from mere.pipeline.keyed import key_property
 from mere.pipeline.loading.bring import Place
 from mere.pipeline.loading.build import Loading
@@ -46,7 +45,7 @@ from mere.pipeline.signed import Signed, sign
 from mere.pipeline.state import PROPERTY, Point, Points, State
 from mere.pipeline.steps import Action, Step, Wish, load_of
 from mere.pipeline.traced import is_traced, traced
-from mere.project.model import Kind, Model, Sql
+from mere.project.model import Kind, Model
 from mere.sources.cache import cache_folder
 from mere.sources.opened import opened
 from mere.sources.outside import Outside
@@ -430,35 +429,3 @@ def _since(metadata: Metadata, old: Metadata | None) -> list[Snapshot]:
 def _own(metadata: Metadata, old: Metadata | None) -> list[Snapshot]:
     """Those among them in which the model's own rows came: a delete may have written others again."""
     return [each for each in _since(metadata, old) if WRITTEN in each.summary]
-
-
-@contextmanager
-def explained(model: Model) -> Iterator[None]:
-    """Whatever goes wrong in here is told with the model's file and, if it can be known, the line."""
-    try:
-        yield
-    except MereError:
-        raise
-    except Exception as exc:
-        if is_from_spark(exc):
-            failure = explain(exc)
-            raise RunFailed(f"{_place(model, failure)}: {failure.problem}", remedy=failure.remedy) from exc
-        if model.file.endswith(".py"):
-            raise RunFailed(f"{_python_place(model, exc)}: {type(exc).__name__}: {exc}") from exc
-        raise
-
-
-def _place(model: Model, failure: SparkFailed) -> str:
-    if failure.line is None or not isinstance(model.body, Sql):
-        return f"{model.file}:{model.body.line}"
-    return f"{model.file}:{model.body.line + failure.line - 1}:{failure.column}"
-
-
-def _python_place(model: Model, exc: BaseException) -> str:
-    """The deepest line of the stack that is in the model's own file."""
-    line, traceback = model.body.line, exc.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename.replace("\\", "/").endswith(model.file):
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return f"{model.file}:{line}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.names import TableName
-from mere.pipeline.build import explained
+from mere.pipeline.failures import explained
 from mere.pipeline.materialize import Workshop, query, within_its_windows
 from mere.project.cases import Case
 from mere.project.functions import function
