@@ -157,18 +157,20 @@ class Loading:
         """How many rows were read, and how many of them are bad: seen on the way, so that what is read is read once."""
         from pyspark.sql import Observation
 
-        observed, good = Observation(), frame
-        # A MERGE may go through its rows twice, which would count them twice; these are held in memory.
-        sees = dirty or brought.way is not Way.MERGE
-        if sees:
-            seen = {"rows": "count(1)", "bad": f"count_if({_BAD if dirty else 'false'})"}
-            good = frame.observe(observed, *(expr(sql).alias(name) for name, sql in seen.items()))
+        counts = {"rows": "count(1)", "bad": f"count_if({_BAD if dirty else 'false'})"}
+        observed = Observation()
+        # A MERGE may go through its rows twice, which would count them twice; they are held in memory.
+        by_key = brought.way is Way.MERGE
+        good = frame if by_key else frame.observe(observed, *(expr(sql).alias(name) for name, sql in counts.items()))
         if dirty:
             good = good.where(_GOOD)
         good = good.drop(*(name for name in (RULES, WHY, LINE, RAW) if name != self.source.trace.raw))
         good = prepare(self.model, good, self.shop.spark, table, whole=self._afresh, breaking=self.step.breaking)
         self._put(batch, brought, good, table)
-        return (observed.get["rows"], observed.get["bad"]) if sees else (frame.count(), 0)
+        if by_key:
+            read, bad = frame.selectExpr(*counts.values()).collect()[0]
+            return read, bad
+        return observed.get["rows"], observed.get["bad"]
 
     def _refuse_lost(self, batch: Sequence[Portion], read: int, written: int, bad: int) -> None:
         """Every row that was read is in the table or in quarantine: by what stands there, not by what was meant to."""
