@@ -85,6 +85,7 @@ class SqlStore(ABC):
             rows.insert_ref(tx, ref)
             rows.fill(tx, name, at.seq)
             faults.point("fork.filled")
+        self._settle()
         return ref
 
     def delete_ref(self, name: str, expected: Ref | None = None, fence: Fence | None = None) -> None:
