@@ -46,6 +46,10 @@ def built(folder: Path, example: str, spark: str | None = None) -> Tables:
         file.write_text(re.sub(r"    spark:\n(      .*\n)+", f"    spark: {{{spark}}}\n", text), encoding="utf-8")
     said = Shell(folder)("run").stdout
     assert ("Spark: " in said) == (spark is not None)
+    return tables_of(folder)
+
+
+def tables_of(folder: Path) -> Tables:
     with Lake.open(folder / "lake") as lake:
         return {str(table): _hash(lake, str(table)) for table in lake.at("main")}
 
@@ -73,6 +77,10 @@ def test_a_warm_engine_and_a_server_make_the_same_tables(
     folder = tmp_path / "warm"
     try:
         assert built(folder, example, "memory: 1g, keep_warm: 5m") == tables
+        assert "nothing to do" in Shell(folder)("run").stdout
+        if example != "orders":  # it takes a while; tests/engine/test_all_kinds.py refreshes every day
+            Shell(folder)("run", "--full-refresh")
+            assert tables_of(folder) == tables
         engine = warm.running(str(folder / "lake"))
         assert engine is not None
         monkeypatch.setenv(TOKEN, engine.token)

@@ -453,7 +453,7 @@ def test_an_error_is_told_with_the_file_and_the_line(shop: MakeShop) -> None:
     before = it.pointers()
     run, said = it.failed_run("--no-check")
     assert "gold.broken failed: models/gold/broken.py:7: ValueError: no such luck" in said
-    assert "gold.lost failed: models/gold/lost.py:7: lost must return a DataFrame, not int." in said
+    assert "gold.lost failed: models/gold/lost.py:7: lost must return a DataFrame of Spark, not int." in said
     assert "gold.unknown failed: models/gold/unknown.sql:5:3: " in said
     assert "amuont" in said
     assert "gold.divided failed: models/gold/divided.sql:4" in said

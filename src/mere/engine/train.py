@@ -24,6 +24,7 @@ from mere.config import SparkSettings
 from mere.engine import archive
 from mere.engine.connect import Connection
 from mere.engine.driver import Driver, refuse_a_foreign_context
+from mere.engine.frames import from_arrow
 from mere.engine.jvm import Jvm, prepare
 from mere.engine.keeper import serve, server_conf
 from mere.engine.session import Session
@@ -131,7 +132,7 @@ def _exercise_server(driver: Driver, token: str, lake: _Lake) -> None:
     with Session(connection, connection.spark, lake, connection.close) as opened:
         opened.use("train")
         spark = opened.spark
-        spark.createDataFrame(pa.table({"id": [1], "name": ["a"]})).writeTo("a.seed").createOrReplace()
+        from_arrow(spark, pa.table({"id": [1], "name": ["a"]})).writeTo("a.seed").createOrReplace()
         spark.table("a.t").writeTo("a.t").overwrite(expr("true"))
         for statement in _STATEMENTS[2:5]:
             spark.sql(statement).toArrow()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.lake.metadata import Metadata
 from mere.lake.show import schema_of
@@ -197,7 +198,7 @@ def _frame(found: pa.Table, wanted: Sequence[str], schema: StructType, spark: Sp
     from pyspark.sql.functions import col
 
     given = [f"c{at}" for at in range(len(wanted))]
-    frame = spark.createDataFrame(found.rename_columns([*given, _NET]))
+    frame = from_arrow(spark, found.rename_columns([*given, _NET]))
     columns = [col(each).cast(schema[name].dataType).alias(name) for each, name in zip(given, wanted, strict=True)]
     return _counted(frame.select(*columns, _NET), wanted)
 

@@ -10,12 +10,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.lake import show
 from mere.lake.metadata import Metadata
 from mere.names import TableName
 from mere.pipeline.changed import CHANGE, INSERT, REPLACES, Inputs, added_rows, changed_rows, with_updates
 from mere.pipeline.layout import are_cut_at_windows, partitions
+from mere.pipeline.returned import checked
 from mere.pipeline.state import Point
 from mere.pipeline.steps import Action, Step
 from mere.pipeline.tables import check_columns, comment, expr, field_of, fit, name_of, prepare, quoted
@@ -276,11 +278,7 @@ def _python(
         given["now"] = model.now.floor(shop.now)
     if body.takes_spark:
         given["spark"] = shop.spark
-    made = shop.function(model)(**given)
-    if type(made).__name__ != "DataFrame":
-        raise RunFailed(
-            f"{model.file}:{body.line}: {body.function} must return a DataFrame, not {type(made).__name__}."
-        )
+    made = checked(shop.function(model)(**given), body.function, f"{model.file}:{body.line}", shop.spark)
     shop.results[model.name] = made
     return made
 
@@ -302,7 +300,7 @@ def _field(schema: StructType, column: str) -> StructField:
 def _csv(body: Csv, shop: Workshop) -> DataFrame:
     """Read here and not by Spark, whose workers may be on machines that do not have the file."""
     table = rows_of(body, shop.folder)
-    frame = shop.spark.createDataFrame(table)
+    frame = from_arrow(shop.spark, table)
     # What was declared is read as text, so that it is Spark that casts, and no digit is lost on the way.
     columns = (
         f"CAST({quoted(name)} AS {body.types[name]}) AS {quoted(name)}" if name in body.types else quoted(name)

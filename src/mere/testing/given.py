@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mere.engine.frames import from_arrow
 from mere.errors import ConfigError, MereError, MetadataMissing
 from mere.lake.tableset import TableSet
 from mere.names import TableName, near
@@ -126,4 +127,4 @@ def arrow(rows: Rows | None, columns: Columns) -> pa.Table:
 def frame(table: pa.Table, spark: SparkSession) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+    return from_arrow(spark, table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))

@@ -19,6 +19,7 @@ from mere.pipeline.loading.columns import matched
 from mere.pipeline.loading.frames import frame_rows
 from mere.pipeline.loading.records import Rows, json_rows, rows_of
 from mere.pipeline.materialize import Workshop
+from mere.pipeline.returned import checked
 from mere.pipeline.tables import quoted
 from mere.project.model import Model
 from mere.sources.cache import prune, release
@@ -220,12 +221,7 @@ def _called(source: Source, model: Model, portion: Portion, shop: Workshop) -> D
     assert isinstance(feed, Function)
     has: dict[str, Any] = {"spark": shop.spark, "since": portion.since, "now": shop.now}
     made = shop.function(model)(**{name: has[name] for name in feed.takes})
-    if type(made).__name__ != "DataFrame":
-        raise RunFailed(
-            f"{model.file}:{source.line}: {feed.function} must return a DataFrame, not {type(made).__name__}."
-        )
-    frame: DataFrame = made
-    return frame
+    return checked(made, feed.function, f"{model.file}:{source.line}", shop.spark)
 
 
 def _cursor(source: Source, model: Model, rows: Rows) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
+from mere.engine.frames import from_arrow
 from mere.lake.lake import Lake
 from mere.lake.metadata import Metadata
 from mere.pipeline.companions import declared, standing
@@ -55,7 +56,7 @@ class Ledger:
 
         types = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC")}
         schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-        return self.shop.spark.createDataFrame(pa.Table.from_pylist([row_of(each) for each in new], schema=schema))
+        return from_arrow(self.shop.spark, pa.Table.from_pylist([row_of(each) for each in new], schema=schema))
 
     @property
     def _declared(self) -> Model:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mere.engine.frames import from_arrow
 from mere.pipeline.loading.headers import opened
 from mere.pipeline.loading.text import LINE, RAW
 from mere.pipeline.tables import expr, quoted
@@ -73,7 +74,7 @@ def with_lines(bad: DataFrame, rows: Rows, paths: Mapping[str, Path], spark: Spa
     ]
     names, types = ("line_portion", "line_raw", "line_nth", "line"), (pa.string(), pa.string(), pa.int32(), pa.int64())
     columns = [pa.array([row[at] for row in found], kind) for at, kind in enumerate(types)]
-    lines = spark.createDataFrame(pa.table(dict(zip(names, columns, strict=True))))
+    lines = from_arrow(spark, pa.table(dict(zip(names, columns, strict=True))))
     nth = f"row_number() OVER (PARTITION BY {rows.portion}, {RAW} ORDER BY {RAW}) AS nth"
     same = f"{rows.portion} = line_portion AND {RAW} = line_raw AND nth = line_nth"
     joined = bad.selectExpr("*", nth).join(lines, expr(same), "left")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from mere.audits.audit import text_literal
+from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.pipeline.tables import expr, quoted
 from mere.sources.source import Portion
@@ -56,7 +57,7 @@ def located(
     known |= {value_of(field): [each.values.get(field) for each in found.values()] for field in fields}
     table = pa.table({name: pa.array(values, pa.string()) for name, values in known.items()})
     values = (f"CAST({value_of(field)} AS {kind}) AS {value_of(field)}" for field, kind in fields.items())
-    names = functions.broadcast(spark.createDataFrame(table).selectExpr(_KNOWN, _NAME, *values))
+    names = functions.broadcast(from_arrow(spark, table).selectExpr(_KNOWN, _NAME, *values))
     rows = frame.selectExpr("*", f"_metadata.file_path AS {_PATH}").join(names, expr(f"{_PATH} = {_KNOWN}"), "left")
     sure = f"coalesce({_NAME}, raise_error(concat('No file of the source is ', {_PATH}))) AS {PORTION}"
     return rows.selectExpr(*map(quoted, frame.columns), *map(value_of, fields), sure)

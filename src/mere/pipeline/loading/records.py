@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
 from mere.audits.quarantine import NO_RULES, RULES
+from mere.engine.frames import from_arrow
 from mere.pipeline.loading.batch import Batch, agreement_of
 from mere.pipeline.loading.columns import Needs, Seen, Target, to_json
 from mere.pipeline.loading.delimited import csv_frames
@@ -105,7 +106,7 @@ def json_rows(
     named = agreement.take(portion or str(model), shape)
     file = source.trace.file
     kept = {file: text_literal(portion)} if file else {}
-    records = spark.createDataFrame(texts.select(["raw"]).rename_columns(["value"]))
+    records = from_arrow(spark, texts.select(["raw"]).rename_columns(["value"]))
     by_column = {column: [shape[at].name] for column, at in named.items()}
     frame = json_cells(records, agreement, by_column, "utf-8", None, kept)
     return Rows(frame, {portion: to_json(shape)}, text_literal(portion))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
+from mere.engine.frames import from_rows
 from mere.errors import RunFailed
 from mere.lake.metadata import Metadata
 from mere.names import TableName
@@ -212,7 +213,7 @@ class _Merge:
         if None in tuple(found[0]):
             what, remedy = "rows of {} have NULL in their key", f"Leave them out: WHERE {key[0]} IS NOT NULL."
         same = " AND ".join(f"mere_rows.{name} <=> mere_keys.{name}" for name in key)
-        keys = self.spark.createDataFrame(found, bad.schema).alias("mere_keys")
+        keys = from_rows(self.spark, found, bad.schema).alias("mere_keys")
         rows = frame.alias("mere_rows").join(keys, expr(same), "left_semi").orderBy(*key).limit(2 * _SHOWN)
         shown = "\n".join(f"  {row[0]}" for row in rows.selectExpr("to_json(struct(*))").collect())
         raise RunFailed(
