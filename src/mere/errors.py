@@ -26,6 +26,7 @@ MereError
 │   ├── JavaUnfit           no Java, or not one that Spark runs on
 │   ├── JarsUnavailable     a jar cannot be fetched or is not the pinned one
 │   └── SparkFailed         Spark refused or failed a query
+│       └── SparkLost       what ran Spark has ended, or does not answer
 ├── QueryError              `mere sql` could not run a query
 ├── SourceError             outside data cannot be listed, fetched or read
 ├── PlanError               what was asked for cannot be planned
@@ -193,6 +194,10 @@ class SparkFailed(EngineError):
         self.problem = problem
         self.line = line
         self.column = column
+
+
+class SparkLost(SparkFailed):
+    pass
 
 
 class QueryError(MereError):

@@ -10,7 +10,7 @@ import pytest
 
 from mere import Lake, Session
 from mere.engine.translate import explain, is_from_spark, keep_text
-from mere.errors import SparkFailed
+from mere.errors import SparkFailed, SparkLost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,9 @@ def test_a_failing_python_function_shows_pythons_error_and_line(spark: SparkSess
     assert Path(__file__).name in message
 
 
-def test_a_failing_expression_names_the_line_of_python(spark: SparkSession) -> None:
+def test_a_failing_expression_names_the_line_of_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    # pyspark asks once a process whether it shall, and in a thread without a session, as an earlier test may have had.
+    monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", None)
     from pyspark.sql.functions import col
 
     with pytest.raises(Exception) as caught:
@@ -143,6 +145,55 @@ def test_java_errors_without_a_spark_message_keep_their_class(classic: SparkSess
     with pytest.raises(Exception) as caught:
         classic._jvm.java.util.ArrayList().get(5)  # type: ignore[union-attr]
     assert explain(caught.value).message == "IndexOutOfBoundsException: Index 5 out of bounds for length 0"
+
+
+def test_what_spark_does_not_explain_is_one_line_and_the_place_of_the_log(spark: SparkSession) -> None:
+    with pytest.raises(Exception) as caught:
+        spark.sql("SELECT reflect('java.lang.Integer', 'parseInt', 'x')").collect()
+    failure = explain(caught.value)
+    assert "\n" not in failure.message
+    log = str(failure.remedy).removeprefix("All that Spark said: ")
+    assert Path(log).is_file()
+    assert explained(spark, "SELECT nothing FROM a.t").remedy is None
+
+
+RPC = """<_MultiThreadedRendezvous of RPC that terminated with:
+\tstatus = StatusCode.UNKNOWN
+\tdetails = "Application error processing RPC"
+\tdebug_error_string = "UNKNOWN:Error received from peer  {grpc_status:2}"
+>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "is_lost"),
+    [
+        (RPC, "Spark's server failed, without saying in what.", False),
+        ("Channel closed!", "The server that ran Spark does not answer any more: it was stopped or killed.", True),
+        (
+            "(java.lang.IllegalStateException) Cannot call methods on a stopped SparkContext.\nThis stopped …",
+            "Spark was stopped, by an error of its own or from outside.",
+            True,
+        ),
+        ("Job 3 cancelled because SparkContext was shut down", "Spark was stopped, by an error of its own", True),
+        ("(x.y.OddException) " + "very " * 200, "OddException: very very", False),
+    ],
+)
+def test_the_words_of_a_server_that_fails_are_not_shown(text: str, said: str, is_lost: bool) -> None:
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    failure = explain(SparkConnectGrpcException(text))
+    assert failure.message.startswith(said)
+    assert len(failure.message) < 500
+    assert isinstance(failure, SparkLost) == is_lost
+    assert "Open a new session" not in str(failure)
+    assert failure.remedy
+
+
+def test_a_closed_channel_is_a_lost_server() -> None:
+    error = ValueError("Cannot invoke RPC on closed channel!")
+    assert is_from_spark(error)
+    assert isinstance(explain(error), SparkLost)
+    assert not is_from_spark(ValueError("another"))
 
 
 def test_running_out_of_memory_says_what_to_change() -> None:

@@ -26,12 +26,12 @@ from mere.engine import warm
 from mere.engine.discovery import Engine, Place, hold, is_held
 from mere.engine.jvm import TOO_MUCH_FOR_WARM
 from mere.engine.keeper import Keeper
-from mere.engine.translate import explain
-from mere.errors import EngineError, SparkFailed
+from mere.engine.pulse import Pulse
+from mere.errors import EngineError, SparkFailed, SparkLost
 from tests.engine.conftest import SETTINGS, OpenWarm
 from tests.pipeline.shop import FIRST, SMALL, Shop
 
-FILE = Engine(1, "127.0.0.1:1", "a-token", {"folder": "x"}, 60.0, "2026-11-16T00:00:00+00:00", "/nowhere.log")
+FILE = Engine(1, "127.0.0.1:1", "a-token", {"folder": "x"}, 60.0, "2026-11-16T00:00:00+00:00", "/nowhere.log", 2)
 
 
 def rows(opened: Session, query: str) -> list[tuple[object, ...]]:
@@ -83,11 +83,33 @@ def test_a_file_that_others_can_read_is_not_trusted(place: Place, held: int) -> 
 
 
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 - 1], ids=["used by another process", "dead"])
-def test_a_file_whose_engine_is_gone_is_removed(place: Place, pid: int) -> None:
+def test_a_file_whose_engine_is_gone_is_removed_when_it_would_have_ended_by_now(place: Place, pid: int) -> None:
     os.close(hold(place.alive))
-    place.write(replace(FILE, pid=pid))
+    gone = replace(FILE, pid=pid)
+    place.write(gone)
+    assert warm.running("s3://bucket/lake") is None
+    assert warm.dead("s3://bucket/lake") == gone
+    last_sign = time.time() - gone.idle - 1
+    os.utime(place.file, (last_sign, last_sign))
+    assert warm.dead("s3://bucket/lake") is None
     assert warm.running("s3://bucket/lake") is None
     assert not place.file.exists()
+
+
+def test_an_engine_that_fails_leaves_word_and_is_no_engine_any_more(place: Place, held: int) -> None:
+    place.write(FILE)
+    place.leave_word(FILE, "it broke")
+    assert place.engine() is None
+    assert place.dead() == replace(FILE, failure="it broke")
+    other = replace(FILE, token="another")
+    place.write(other)
+    place.leave_word(FILE, "it broke")
+    assert place.engine() == other
+
+
+def test_an_engine_without_room_for_code_is_worn() -> None:
+    assert Pulse(1, 10, 91, 100).is_worn
+    assert not Pulse(10, 10, 90, 100).is_worn
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', "\0\xff"])
@@ -99,7 +121,7 @@ def test_garbage_is_removed(place: Place, text: str) -> None:
 
 
 def test_nothing_is_removed_while_another_process_starts_the_engine(place: Place) -> None:
-    place.write(FILE)
+    place.file.write_text("garbage")
     with place.starting():
         assert warm.running("s3://bucket/lake") is None
         assert place.file.exists()
@@ -260,11 +282,8 @@ def test_cancelling_ends_what_is_running(open_warm: OpenWarm, lake: Lake) -> Non
 
 
 def test_a_wrong_token_is_refused(warm_engine: Engine, warm_lake: Lake) -> None:
-    connection = warm.connect(warm_lake.location, replace(warm_engine, token="wrong"))
-    with pytest.raises(Exception) as refused:
-        connection.spark.sql("SELECT 1").collect()
-    connection.close()
-    assert explain(refused.value).message == "Invalid authentication token"
+    with pytest.raises(warm.NoAnswer, match="Invalid authentication token"):
+        warm.connect(warm_lake.location, replace(warm_engine, token="wrong"))
 
 
 @pytest.mark.parametrize(
@@ -377,6 +396,10 @@ def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> N
     assert "Spark: the warm engine, process" in shop("run").stdout
     first = json.loads(shop("engine", "status", "--json").stdout)
     assert (first["running"], first["idle_seconds"], first["differs_in"]) == (True, 300, None)
+    assert first["answers"] is True
+    assert 0 < first["heap_bytes"] < first["heap_limit_bytes"] <= 1 << 30
+    assert 0 < first["code_bytes"] < first["code_limit_bytes"]
+    assert first["code_limit_bytes"] >= 240 << 20
     assert "token" not in first
 
     shop.write({"models/gold/slow.py": SLOW})
@@ -395,8 +418,11 @@ def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> N
     assert "The server that ran Spark does not answer any more: it was stopped or killed." in failed.stderr
     assert "main was left as it was" in failed.stderr
     assert shop.pointers() == before
+    assert failed.stderr.count("does not answer any more") == 1
     eventually(lambda: is_gone(first["pid"]))
-    assert not Place.of(shop.lake.location).file.exists()
+    died = json.loads(shop("engine", "status", "--json").stdout)
+    assert (died["running"], died["died"]["failure"]) == (False, "its JVM ended")
+    assert "ended, because its JVM ended; the next session starts another" in shop("engine", "status").stdout
 
     shop.remove("models/gold/slow.py")
     shop.land((6, 1, "2024-02-06T10:00", 1))
@@ -411,6 +437,75 @@ def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> N
     eventually(lambda: json.loads(shop("engine", "status", "--json").stdout) == {"running": False})
     assert shop("engine", "stop").stdout == "no warm engine\n"
     assert shop("engine", "stop").stdout == "no warm engine\n"
+
+
+KEEPER = """
+import sys, threading, time
+from pathlib import Path
+from mere.engine import keeper
+
+class Stopping(keeper.Keeper):
+    def _keep(self, driver, *arguments):
+        def stop():
+            while not Path(sys.argv[1]).exists():
+                time.sleep(0.1)
+            driver.context._jsc.sc().stop()
+        threading.Thread(target=stop, daemon=True).start()
+        return super()._keep(driver, *arguments)
+
+keeper.Keeper = Stopping
+keeper.main()
+"""
+
+
+def stop_in_the_middle(lake: Lake, settings: SparkSettings) -> None:
+    with session(lake, "main", settings=settings) as opened:
+        engine = warm.running(lake.location)
+        assert engine is not None
+        assert f"process {engine.pid}" in opened.about
+        for pid in (engine.pid, engine.jvm):
+            os.kill(pid, signal.SIGSTOP)
+        opened.spark.range(10).count()
+
+
+def test_an_engine_that_does_nothing_any_more_is_replaced(
+    lake: Lake, no_jvm_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its SparkContext is stopped under it; then the next one is, as a whole, in the middle of a query."""
+    at, asked = lake.location, replace(SETTINGS, cores=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(warm, "_KEEPER", [sys.executable, "-c", KEEPER, str(tmp_path / "stop")])
+        first, _ = warm.start(at, asked)
+    try:
+        assert warm.health(at, first).failure is None
+        (tmp_path / "stop").touch()
+        eventually(lambda: warm.dead(at) is not None)
+        fallen = warm.dead(at)
+        assert fallen is not None
+        assert fallen.failure == "its SparkContext was stopped"
+        eventually(lambda: is_gone(first.pid))
+
+        monkeypatch.setattr(warm, "SILENCE", 8.0)
+        with pytest.raises(SparkLost, match="does not answer"):
+            stop_in_the_middle(lake, asked)
+        second = warm.running(at)
+        assert second is not None
+        assert second.pid != first.pid  # nobody asked for it to be kept warm but who started the first one
+
+        monkeypatch.setattr(warm, "ANSWER_SECONDS", 1.0)
+        assert str(warm.health(at, second).failure) == "The warm engine did not answer for 1 s."
+        client = hold(Place.of(at).clients / "another")
+        assert warm.connected(at, asked) == "the warm engine does not answer, and is in use"
+        os.close(client)
+        monkeypatch.setattr(warm, "ANSWER_SECONDS", 30.0)
+        with session(lake, "main", settings=asked) as opened:
+            assert rows(opened, "SELECT 1") == [(1,)]
+            third = warm.running(at)
+            assert third is not None
+            assert third.pid not in (first.pid, second.pid)
+        assert is_gone(second.jvm)
+    finally:
+        warm.stop(at, now=True)
 
 
 def test_two_starts_at_once_give_one_engine(shop: Shop) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say, spark_settings
+from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say, size, spark_settings
 from mere.config import SparkSettings
 from mere.engine import warm
 from mere.engine.discovery import Engine
 from mere.engine.jars import needed
+from mere.engine.pulse import Pulse
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.windows import stamp
@@ -54,19 +55,63 @@ def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
-    """Whether the lake has a warm engine, who uses it, and whether the next session will."""
+    """Whether the lake has a warm engine that answers, who uses it, what it uses, and whether the next session will.
+
+    The engine is given a little to do. One that does not answer, or has died, is replaced by the next session.
+    """
     lake, settings = open_lake(ctx), spark_settings(ctx)
     found = warm.running(lake.location)
-    if as_json:
-        print_json(_json(lake, found, settings) if found else {"running": False})
-        return
     if found is None:
-        say("no warm engine; start one: mere engine start")
+        _tell_of_none(warm.dead(lake.location), as_json)
         return
-    used = counted(len(warm.sessions(lake.location)), "session")
-    say(f"process {found.pid}, since {stamp(_since(found))}, {used}, ends when not used for {_idle(found)}")
+    used = len(warm.sessions(lake.location))
+    health = warm.health(lake.location, found)
+    if as_json:
+        print_json({**_json(lake, found, settings), "sessions": used, **_health_json(health)})
+        return
+    use = f"{counted(used, 'session')}, ends when not used for {_idle(found)}"
+    say(f"process {found.pid}, since {stamp(_since(found))}, {use}")
+    if health.failure is None:
+        say(f"answers in {health.seconds:.1f} s{_uses(health.pulse)}")
+    else:
+        say(f"{health.failure} The next session replaces it, if nobody else uses it.", "red")
     if (difference := _difference(lake, found, settings)) is not None:
         say(f"not used from here: it was started with another {difference}", "yellow")
+
+
+def _tell_of_none(dead: Engine | None, as_json: bool) -> None:
+    if as_json:
+        died = {"died": {"pid": dead.pid, "failure": dead.failure, "log": dead.log}} if dead else {}
+        print_json({"running": False, **died})
+    elif dead is None:
+        say("no warm engine; start one: mere engine start")
+    else:
+        why = dead.failure or "it was killed"
+        say(f"no warm engine: process {dead.pid} ended, because {why}; the next session starts another", "yellow")
+        say(f"its log: {dead.log}")
+
+
+def _uses(pulse: Pulse | None) -> str:
+    if pulse is None:
+        return ""
+    heap, code = (
+        f"{size(used)} of {size(limit)}"
+        for used, limit in ((pulse.heap, pulse.heap_limit), (pulse.code, pulse.code_limit))
+    )
+    return f"; memory {heap}, compiled code {code}"
+
+
+def _health_json(health: warm.Health) -> dict[str, Any]:
+    pulse = health.pulse
+    return {
+        "answers": health.failure is None,
+        "failure": health.failure,
+        "answer_seconds": round(health.seconds, 3),
+        "heap_bytes": pulse and pulse.heap,
+        "heap_limit_bytes": pulse and pulse.heap_limit,
+        "code_bytes": pulse and pulse.code,
+        "code_limit_bytes": pulse and pulse.code_limit,
+    }
 
 
 @engine.command(epilog=example("mere engine stop", "mere engine stop --now"))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mere.engine import client
 from mere.engine.driver import silence
 from mere.engine.interrupt import cancel_on_interrupt
 from mere.engine.jars import Jar
-from mere.engine.translate import explain, is_from_spark
+from mere.engine.translate import explain, is_from_spark, log_at
 from mere.errors import EngineError, SparkFailed
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class Connection:
         self.owner = os.getpid()
         self.spark = spark
         self._release = release
+        self._over = threading.Event()
         self._restore_interrupt = cancel_on_interrupt(self.cancel, signal.getsignal(signal.SIGINT))
         _open.append(self)
         _activate(self)
@@ -54,6 +58,7 @@ class Connection:
         client.load()
         from pyspark.sql.connect.client import DefaultChannelBuilder
 
+        log_at(None, of_server=True)
         connection = cls(_opened(DefaultChannelBuilder(url), lambda: True))
         try:
             _try(connection.spark, url)
@@ -61,6 +66,46 @@ class Connection:
             connection.close()
             raise
         return connection
+
+    def ask(self, seconds: float) -> None:
+        """Let it do a little; TimeoutError if it does not answer in time."""
+        outcome: list[BaseException | None] = []
+
+        def work() -> None:
+            try:
+                # No function of columns: pyspark asks once, and in this thread in vain, whether errors shall name the
+                # line of Python that made a column.
+                self.spark.range(1).collect()
+                outcome.append(None)
+            except Exception as exc:  # noqa: BLE001 - raised below
+                outcome.append(exc)
+
+        worker = threading.Thread(target=work, name="mere-ask", daemon=True)
+        worker.start()
+        worker.join(seconds)
+        if not outcome:
+            self.hang_up()
+            raise TimeoutError
+        if outcome[0] is not None:
+            raise outcome[0]
+
+    def watch(self, pulse: Path, seconds: float) -> None:
+        """Hang up when there was no pulse for so long: an engine that is stopped would keep us waiting for ever."""
+        threading.Thread(target=self._watch, args=(pulse, seconds), name="mere-watch", daemon=True).start()
+
+    def _watch(self, pulse: Path, seconds: float) -> None:
+        felt, since = _mtime(pulse), time.monotonic()
+        while not self._over.wait(seconds / 20):
+            if (now := _mtime(pulse)) != felt:
+                felt, since = now, time.monotonic()
+            elif time.monotonic() - since > seconds:
+                self.hang_up()
+                return
+
+    def hang_up(self) -> None:
+        """Whoever waits for an answer gets an error."""
+        spark: Any = self.spark
+        spark.client._channel.close()
 
     def lacks(self, drivers: Sequence[Jar]) -> list[Jar]:  # noqa: ARG002
         """What a server has on its class path is seen when it loads the catalog."""
@@ -88,6 +133,7 @@ class Connection:
             logging.getLogger(__name__).debug("jobs were not cancelled", exc_info=True)
 
     def close(self) -> None:
+        self._over.set()
         self._restore_interrupt()
         spark: Any = self.spark
         # Who keeps a warm engine ends the session when it sees the release: there is no answer to wait for.
@@ -132,6 +178,13 @@ def _activate(connection: Connection | None) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def _mtime(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _settings(spark: SparkSession) -> Any:

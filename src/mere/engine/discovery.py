@@ -11,13 +11,16 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from mere.config import mere_home
 from mere.engine.lock import exclusive
+
+PROBE = ".probe"  # at the end of the name of a session that only asks how the engine is
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Engine:
     idle: float  # seconds
     since: str
     log: str
+    jvm: int  # its process
+    failure: str | None = None  # why it ended, if it did not mean to
 
     @classmethod
     def from_json(cls, text: str) -> Engine:
@@ -66,6 +71,11 @@ class Place:
         return self.folder / "alive"
 
     @property
+    def pulse(self) -> Path:
+        """Written every few seconds; see pulse.py."""
+        return self.folder / "pulse.json"
+
+    @property
     def clients(self) -> Path:
         return self.folder / "clients"
 
@@ -84,15 +94,31 @@ class Place:
 
     def engine(self) -> Engine | None:
         """The engine that is alive."""
+        engine = self._known()
+        return engine if engine is not None and engine.failure is None and is_held(self.alive) else None
+
+    def dead(self) -> Engine | None:
+        """An engine that ended without meaning to: whoever started it still wants one. Not for longer than it would
+        have rested: it would have ended by itself, then."""
+        engine = self._known()
+        if engine is None or (engine.failure is None and is_held(self.alive)):
+            return None
+        return engine if time.time() - self._last_sign() < engine.idle else None
+
+    def _known(self) -> Engine | None:
+        """What the file says, whether it is alive or not."""
         try:
             with self.file.open(encoding="utf-8") as file:
                 about = os.fstat(file.fileno())
                 if about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077:
                     return None  # whoever else can write it could send us anywhere
-                engine = Engine.from_json(file.read())
+                return Engine.from_json(file.read())
         except (OSError, ValueError):
             return None
-        return engine if is_held(self.alive) else None
+
+    def _last_sign(self) -> float:
+        """Of life."""
+        return max(path.stat().st_mtime for path in (self.file, self.pulse) if path.is_file())
 
     def withdraw(self, engine: Engine) -> list[str]:
         """Take the file away, unless there are sessions: these are given then. Only who holds `start` may.
@@ -111,15 +137,22 @@ class Place:
             yield mine
 
     def tidy(self) -> None:
-        """Remove what a dead engine has left, unless another one is being started."""
+        """Remove what tells nothing any more, unless an engine is being started."""
         if self.file.is_file():
             with self.unless_starting() as mine:
-                if mine and not is_held(self.alive):
+                if mine and self.engine() is None and self.dead() is None:
                     self.file.unlink(missing_ok=True)
 
+    def leave_word(self, engine: Engine, failure: str) -> None:
+        """Let the file say why the engine ended, unless it tells of another one."""
+        with self.unless_starting() as mine:
+            known = self._known()
+            if mine and (known is None or known.token == engine.token):
+                self.write(replace(engine, failure=failure))
+
     def sessions(self) -> list[str]:
-        """Of clients that live."""
-        return [path.name for path in self._named() if is_held(path)]
+        """Of clients that live; who only asks how the engine is does not count."""
+        return [path.name for path in self._named() if not path.name.endswith(PROBE) and is_held(path)]
 
     def left(self) -> list[str]:
         """Sessions of clients that are gone."""

@@ -18,8 +18,8 @@ from mere.engine import archive
 from mere.engine.interrupt import Call, cancel_on_interrupt
 from mere.engine.jars import Jar
 from mere.engine.jvm import Jvm, Work, prepare
-from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, may_be_lost
-from mere.errors import EngineError, SparkFailed
+from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, log_at, may_be_lost
+from mere.errors import EngineError, SparkFailed, SparkLost
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -52,6 +52,7 @@ class Driver:
     def on(cls, jvm: Jvm, settings: SparkSettings) -> Driver:
         """A driver on a JVM that is starting: while it does, pyspark is imported."""
         interrupt = signal.getsignal(signal.SIGINT)
+        log_at(jvm.log, of_server=False)
         try:
             from pyspark import SparkConf, SparkContext
             from pyspark.sql import SparkSession
@@ -83,6 +84,20 @@ class Driver:
     @property
     def alive(self) -> bool:
         return self._jvm.alive
+
+    @property
+    def is_usable(self) -> bool:
+        """A SparkContext can be stopped under its JVM, by an error in the heart of Spark."""
+        return self.alive and not self._first._sc._jsc.sc().isStopped()
+
+    @property
+    def pid(self) -> int:
+        return self._jvm.process.pid
+
+    def kill(self) -> None:
+        """End the JVM, also if it does not answer."""
+        self._jvm.process.kill()
+        self._jvm.process.wait()
 
     @property
     def log(self) -> Path:
@@ -161,21 +176,21 @@ def failure_of(exc: BaseException, jvm: Jvm) -> SparkFailed | None:
     return failure
 
 
-def _death_of(jvm: Jvm) -> SparkFailed | None:
+def _death_of(jvm: Jvm) -> SparkLost | None:
     """Why the JVM is gone; None if it lives."""
     if not jvm.ended_soon():
         return None
     words = jvm.last_words(200)
     if any("OutOfMemoryError" in line for line in words):
-        return SparkFailed(f"Spark ran out of memory: it has {jvm.launch.memory}.", remedy=MORE_MEMORY)
+        return SparkLost(f"Spark ran out of memory: it has {jvm.launch.memory}.", remedy=MORE_MEMORY)
     code = jvm.process.returncode
     if code == -signal.SIGKILL:
-        return SparkFailed(
+        return SparkLost(
             "Spark's JVM was killed from outside. The system does that when it is short of memory.",
-            remedy="Give Spark less memory, or the machine more; then open a new session.",
+            remedy="Give Spark less memory, or the machine more; then try again.",
         )
     shown = "".join(f"\n  {line}" for line in words[-5:])
-    return SparkFailed(f"Spark's JVM ended with exit code {code}.{shown}", remedy=f"The log: {jvm.log}")
+    return SparkLost(f"Spark's JVM ended with exit code {code}.{shown}", remedy=f"The log: {jvm.log}")
 
 
 def _conf(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:

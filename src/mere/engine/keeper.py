@@ -24,10 +24,11 @@ from mere.config import SparkSettings
 from mere.engine import archive
 from mere.engine.classpath import quiet_ml
 from mere.engine.connect import USER
-from mere.engine.discovery import Engine, Place, hold
+from mere.engine.discovery import PROBE, Engine, Place, hold
 from mere.engine.driver import Driver
 from mere.engine.jars import Jar
 from mere.engine.jvm import Jvm, Work, prepare
+from mere.engine.pulse import Watch
 from mere.errors import MereError
 
 _GLANCE = 0.2  # seconds: how soon the session of a client that is gone ends
@@ -46,23 +47,35 @@ class Keeper:
     def run(self) -> None:
         driver = self._started()
         _to_log(driver.log, 2)
+        failure: str | None = "it could not go on"
+        engine = None
         try:
             service = serve(driver)
+            watch = Watch(driver.context, self.place.pulse)
             held = hold(self.place.alive)
             engine = self._engine(driver, service.localPort())
             self.place.write(engine)
             _to_log(driver.log, 1)  # whoever started us waits for the end of our standard output
-            self._keep(driver, service, engine)
+            failure = self._keep(driver, service, engine, watch)
         except Exception as error:
             traceback.print_exc()  # into the log, which would be removed if it were empty
-            if (failure := driver.failure_of(error)) is not None:
-                raise failure from error
+            if (failed := driver.failure_of(error)) is not None:
+                raise failed from error
             raise
         finally:
-            if self._is_known():
-                self.place.file.unlink(missing_ok=True)
+            if failure is None:
+                self._forget()
+            else:
+                print(f"mere: the warm engine ends: {failure}", file=sys.stderr, flush=True)
+                driver.kill()  # one that does not answer would not stop by itself
+                if engine is not None:
+                    self.place.leave_word(engine, failure)
             driver.stop()
         os.close(held)
+
+    def _forget(self) -> None:
+        if self._is_known():
+            self.place.file.unlink(missing_ok=True)
 
     def _started(self) -> Driver:
         asked = self.order["settings"]
@@ -81,6 +94,7 @@ class Keeper:
             idle=self.order["idle"],
             since=self.order["since"],
             log=str(driver.log),
+            jvm=driver.pid,
         )
 
     def _is_known(self) -> bool:
@@ -98,21 +112,33 @@ class Keeper:
         with self.place.unless_starting() as mine:
             return not mine or (self._is_known() and bool(self.place.withdraw(engine)))
 
-    def _keep(self, driver: Driver, service: Any, engine: Engine) -> None:
+    def _keep(self, driver: Driver, service: Any, engine: Engine, watch: Watch) -> str | None:
+        """Until it is of no use, or fails: in what."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         used = time.monotonic()
-        while not self.over.wait(_GLANCE) and driver.alive and self._is_of_use(engine, used):
+        while not self.over.wait(_GLANCE) and self._is_of_use(engine, used):
+            if failure := self._failure(driver, engine, watch):
+                return failure
             for session in self.place.left():
                 try:
-                    _end_session(driver, service, session)
+                    _end_session(driver, service, session.removesuffix(PROBE))
                 except (Py4JError, PySparkException):
                     traceback.print_exc()  # others are at work in this JVM: it goes on
                 (self.place.clients / session).unlink(missing_ok=True)
-                used = time.monotonic()
+                used = used if session.endswith(PROBE) else time.monotonic()
             if self.place.sessions():
                 used = time.monotonic()
+        return None
+
+    def _failure(self, driver: Driver, engine: Engine, watch: Watch) -> str | None:
+        if not driver.alive:
+            return "its JVM ended"
+        if watch.failure is None and watch.is_worn:
+            with self.place.unless_starting() as mine:
+                return "its room for compiled code was used up" if mine and not self.place.withdraw(engine) else None
+        return watch.failure
 
 
 def server_conf(token: str) -> dict[str, str]:

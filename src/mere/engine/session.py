@@ -206,7 +206,7 @@ def _opened(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Seque
 
 
 def _runs_a_jvm() -> bool:
-    return _driver is not None and _driver.alive
+    return _driver is not None and _driver.is_usable
 
 
 def _on_server(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Session | str:
@@ -232,32 +232,26 @@ def _on_warm(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Sequ
     """A session on the lake's warm engine, or why there is none; nothing to say if none was to be expected."""
     global _warm
     location = getattr(lake, "location", None)
-    found: discovery.Engine | str
     if _warm is not None and connect.is_open() and warm.running(_warm[0]) == _warm[1]:
-        location, found = _warm
+        location, engine = _warm
+        try:
+            connection = warm.connect(location, engine)
+        except (warm.Ended, warm.NoAnswer):
+            return "the warm engine does not answer"
     elif not isinstance(location, str) or not warm.is_expected(location, settings):
         return ""
     elif read_bytes >= TOO_MUCH_FOR_WARM:
         return f"{read_bytes / 1e6:,.0f} MB will be read, for which it is tuned"
     else:
-        found = warm.find(location, settings, drivers)
-    if isinstance(found, str):
-        return found
-    try:
-        connection = warm.connect(location, found)
-    except warm.Ended:
-        return "the warm engine has ended"
-    _warm = location, found
-    try:
-        tuned = {SHUFFLE_PARTITIONS: str(shuffle_partitions(settings, Work.of(read_bytes)))}
-        own = {name: settings.conf[name] for name in tuned if name in settings.conf}
-        connection.configure(connection.spark, {**tuned, **own})
-    except Exception as exc:
-        connection.close()
-        if not is_from_spark(exc):
-            raise
-        return "the warm engine does not answer"
-    return Session(connection, connection.spark, lake, connection.close, f"the warm engine, process {found.pid}")
+        found = warm.connected(location, settings, drivers)
+        if isinstance(found, str):
+            return found
+        engine, connection = found
+    _warm = location, engine
+    tuned = {SHUFFLE_PARTITIONS: str(shuffle_partitions(settings, Work.of(read_bytes)))}
+    own = {name: settings.conf[name] for name in tuned if name in settings.conf}
+    connection.configure(connection.spark, {**tuned, **own})
+    return Session(connection, connection.spark, lake, connection.close, f"the warm engine, process {engine.pid}")
 
 
 def get_ready(lake: Lake, settings: SparkSettings) -> None:
@@ -289,7 +283,7 @@ _warm: tuple[str, discovery.Engine] | None = None
 
 def _running(settings: SparkSettings, read_bytes: int, drivers: Sequence[Jar]) -> Driver:
     global _driver
-    if _driver is not None and not _driver.alive:
+    if _driver is not None and not _driver.is_usable:
         # It died under its sessions, of memory for instance. They are lost; a new one can begin afresh.
         _driver.stop()
         _driver = None

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from types import TracebackType
 
-from mere.errors import SparkFailed
+from mere.errors import SparkFailed, SparkLost
 from mere.lake.clock import SET_CLOCK
 from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK
 
@@ -33,6 +33,12 @@ _NO_CLASS = re.compile(r"Cannot find catalog plugin class[^\n]*?: ([\w.$]+)|Clas
 _CONNECT = "pyspark.errors.exceptions.connect"
 _RPC_DETAILS = re.compile(r'details = "(.*)"')
 _SESSION_GONE = ("NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION_", "INVALID_HANDLE.OPERATION_ABANDONED")
+# The server has met an error that it does not describe, such as a lack of memory or of room for code.
+_SERVER_FAILS = "Application error processing RPC"
+_STOPPED = re.compile(r"stopped SparkContext|SparkContext (?:was|has been) (?:shut down|stopped)")
+_HUNG_UP = ("closed channel", "Channel closed")
+_INTERNAL = "INTERNAL_ERROR"
+_WIDTH = 400  # of a message that was not written for people
 _REASON = re.compile(r"^\((?:\w+\.)+([\w$]+)\) ")
 
 # Java's way to print an exception and what caused it: a class, perhaps a message, then indented frames.
@@ -59,6 +65,8 @@ def is_from_spark(exc: BaseException) -> bool:
         return True
     if isinstance(exc, TypeError):
         return _LEFT_OUT in str(exc)
+    if isinstance(exc, ValueError):
+        return any(words in str(exc) for words in _HUNG_UP)
     return isinstance(exc, OSError) and _came_through_py4j(exc.__traceback__)
 
 
@@ -80,25 +88,8 @@ def explain(exc: BaseException) -> SparkFailed:
     """One readable message for whatever `is_from_spark`."""
     text, trace = _texts(exc)
     everything = f"{text}\n{trace}"
-    if guard := _GUARD.search(everything):
-        return SparkFailed(_sentence(guard[1]))
-    if _GC_DISABLED.search(everything):
-        return SparkFailed(
-            "A file of this table may belong to several refs, so Spark must not delete any. Nothing was deleted.",
-            remedy="`mere gc` deletes the files that no ref needs.",
-        )
-    if _CLOCK.search(everything):
-        return SparkFailed(
-            "The clock of the machine that runs Spark is off: it is behind the time at which this table was last"
-            " written, and Iceberg keeps the snapshots of a table in the order of time. Nothing was written.",
-            remedy=f"{SET_CLOCK}\nBy how much it is off, and against what: mere doctor --no-spark",
-        )
-    if full := _NO_ROOM.search(everything):
-        return SparkFailed(
-            f"There is no room on a disk to which Spark writes ({full[0]}): that of the lake, or that of temporary"
-            " files. Nothing was committed.",
-            remedy="See how much is free, and where: mere doctor --no-spark. Free some space and try again.",
-        )
+    if failure := _of_lake(everything):
+        return failure
     if missing := _NO_CATALOG.search(everything):
         return SparkFailed(
             f"This session has no catalog `{missing[1]}`.",
@@ -108,6 +99,8 @@ def explain(exc: BaseException) -> SparkFailed:
         return failure
     if _is_lost(exc, text):
         return _lost(exc)
+    if _STOPPED.search(everything):
+        return SparkLost("Spark was stopped, by an error of its own or from outside.", remedy=_again(exc))
     if _OUT_OF_MEMORY.search(everything):
         return SparkFailed(f"Spark ran out of memory: {_first_line(text)}", remedy=MORE_MEMORY)
     if null := _NULL.search(everything):
@@ -127,19 +120,72 @@ def explain(exc: BaseException) -> SparkFailed:
         )
     if failed := _python_failure(text):
         return SparkFailed(failed)
-    line, column = _position(text)
-    return SparkFailed(_message(text, trace) + ("" if line else _call_site(text)), line=line, column=column)
+    if _SERVER_FAILS in text:
+        return SparkFailed("Spark's server failed, without saying in what.", remedy=_again(exc))
+    return _other(exc, text, trace)
 
 
-def _lost(exc: BaseException) -> SparkFailed:
-    if _is_of_connect(exc):
+def _of_lake(everything: str) -> SparkFailed | None:
+    if guard := _GUARD.search(everything):
+        return SparkFailed(_sentence(guard[1]))
+    if _GC_DISABLED.search(everything):
         return SparkFailed(
-            "The server that ran Spark does not answer any more: it was stopped or killed.",
-            remedy="Try again. Without a warm engine, mere starts a Spark of its own: mere engine status",
+            "A file of this table may belong to several refs, so Spark must not delete any. Nothing was deleted.",
+            remedy="`mere gc` deletes the files that no ref needs.",
         )
-    return SparkFailed(
-        "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.",
-        remedy="Open a new session.",
+    if _CLOCK.search(everything):
+        return SparkFailed(
+            "The clock of the machine that runs Spark is off: it is behind the time at which this table was last"
+            " written, and Iceberg keeps the snapshots of a table in the order of time. Nothing was written.",
+            remedy=f"{SET_CLOCK}\nBy how much it is off, and against what: mere doctor --no-spark",
+        )
+    if full := _NO_ROOM.search(everything):
+        return SparkFailed(
+            f"There is no room on a disk to which Spark writes ({full[0]}): that of the lake, or that of temporary"
+            " files. Nothing was committed.",
+            remedy="See how much is free, and where: mere doctor --no-spark. Free some space and try again.",
+        )
+    return None
+
+
+def _other(exc: BaseException, text: str, trace: str) -> SparkFailed:
+    said, error_class = _message(text, trace)
+    if error_class is None or error_class == _INTERNAL:
+        said, remedy = said if len(said) <= _WIDTH else f"{said[:_WIDTH]}…", _see_log(exc)
+    else:
+        remedy = None
+    line, column = _position(text)
+    return SparkFailed(said + ("" if line else _call_site(text)), remedy=remedy, line=line, column=column)
+
+
+def log_at(path: Path | None, *, of_server: bool) -> None:
+    """Where what runs Spark for this process writes: its own JVM, or a server; None if that is elsewhere."""
+    _logs[of_server] = path
+
+
+_logs: dict[bool, Path | None] = {}
+
+
+def _see_log(exc: BaseException) -> str:
+    log = _logs.get(_is_of_server(exc))
+    return f"All that Spark said: {log}" if log else "The log of Spark's server says more."
+
+
+def _again(exc: BaseException) -> str:
+    return f"Try again: Spark starts anew. {_see_log(exc)}"
+
+
+def _is_of_server(exc: BaseException) -> bool:
+    return _is_of_connect(exc) or isinstance(exc, ValueError)  # see is_from_spark
+
+
+def _lost(exc: BaseException) -> SparkLost:
+    if _is_of_server(exc):
+        return SparkLost(
+            "The server that ran Spark does not answer any more: it was stopped or killed.", remedy=_again(exc)
+        )
+    return SparkLost(
+        "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.", remedy=_again(exc)
     )
 
 
@@ -191,16 +237,22 @@ def _texts_of_connect(exc: BaseException) -> tuple[str, str]:
     return _REASON.sub(r"\1: ", text), str(getattr(exc, "_stacktrace", None) or "")
 
 
-def _message(text: str, trace: str) -> str:
+def _message(text: str, trace: str) -> tuple[str, str | None]:
+    """What Spark says, and the name that it has for such an error, if it has one."""
     if stage := _STAGE_FAILURE.search(text):
-        return _cleaned(stage[1])
+        return _cleaned(stage[1]), _class_of(stage[1])
     chain = [*_THROWABLE.findall(text), *_THROWABLE.findall(trace)] if text.startswith(": ") else []
     for name, said in chain:
         if said and not said.startswith(_SAYS_NOTHING):
-            cleaned = _cleaned(said)
+            cleaned, error_class = _cleaned(said), _class_of(said)
             # Spark's own messages are sentences; others need their class to be understood.
-            return cleaned if _ERROR_CLASS.match(said) else f"{name.rpartition('.')[2]}: {cleaned}"
-    return _cleaned(text)
+            return (cleaned, error_class) if error_class else (f"{name.rpartition('.')[2]}: {cleaned}", None)
+    return _cleaned(text), _class_of(text)
+
+
+def _class_of(said: str) -> str | None:
+    found = _ERROR_CLASS.match(said)
+    return found[1] if found else None
 
 
 def _cleaned(text: str) -> str:
@@ -241,6 +293,8 @@ def _sentence(text: str) -> str:
 
 
 def _is_lost(exc: BaseException, text: str) -> bool:
+    if any(words in text for words in _HUNG_UP):
+        return True
     if _is_of_connect(exc):
         status = getattr(getattr(exc, "_grpc_status_code", None), "name", "")
         return status == "UNAVAILABLE" or str(getattr(exc, "_errorClass", "")).startswith(_SESSION_GONE)

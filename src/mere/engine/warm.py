@@ -12,20 +12,26 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mere.config import SparkSettings, default_author
+from mere.engine import client
 from mere.engine.classpath import identity
 from mere.engine.connect import Connection
-from mere.engine.discovery import Engine, Place, hold, is_held
+from mere.engine.discovery import PROBE, Engine, Place, hold, is_held
 from mere.engine.jars import Jar
 from mere.engine.jvm import prepare
+from mere.engine.pulse import SILENCE, Pulse
+from mere.engine.translate import explain, is_from_spark, log_at
 from mere.errors import EngineError
 
 IDLE = timedelta(minutes=10)
+_KEEPER = [sys.executable, "-m", "mere.engine.keeper"]
+# The first thing that an engine does takes long where the machine is short of everything.
+ANSWER_SECONDS = 60.0
 _STOP_SECONDS = 15
 _SWITCH = "MERE_ENGINE"
 
@@ -36,6 +42,17 @@ class InUse(EngineError):
 
 class Ended(EngineError):
     """The warm engine has ended since it was found, or is about to."""
+
+
+class NoAnswer(EngineError):
+    """The warm engine is there, and does nothing."""
+
+
+@dataclass(frozen=True)
+class Health:
+    seconds: float  # until it answered, or was given up
+    failure: str | None  # a sentence, if it does not answer
+    pulse: Pulse | None
 
 
 # What a JVM takes from its environment.
@@ -68,12 +85,17 @@ def _version(package: str) -> str:
 
 
 def running(location: str) -> Engine | None:
-    """The lake's engine; what is left of one that has ended is removed."""
+    """The lake's engine; what tells of none is removed."""
     place = Place.of(location)
     engine = place.engine()
     if engine is None:
         place.tidy()
     return engine
+
+
+def dead(location: str) -> Engine | None:
+    """The lake's engine if it died, and who wants one next replaces it."""
+    return Place.of(location).dead()
 
 
 def sessions(location: str) -> list[str]:
@@ -92,10 +114,22 @@ def is_expected(location: str, settings: SparkSettings) -> bool:
     return settings.keep_warm is not None or Place.of(location).file.is_file()
 
 
+def health(location: str, engine: Engine) -> Health:
+    """Asks the engine to do a little, which does not keep it from ending when nobody uses it."""
+    client.load()  # its import is not the engine's time
+    begun, failure = time.monotonic(), None
+    try:
+        session_id = str(uuid.uuid4())
+        _connect(Place.of(location), engine, session_id, session_id + PROBE).close()
+    except (Ended, NoAnswer) as exc:
+        failure = exc.message
+    return Health(time.monotonic() - begun, failure, Pulse.read(Place.of(location).pulse))
+
+
 def find(location: str, settings: SparkSettings, drivers: Sequence[Jar] = ()) -> Engine | str:
     """The lake's engine if it fits; else why there is none, or nothing if none was to be expected.
 
-    With `keep_warm` one is started if need be.
+    With `keep_warm` one is started if need be, and in place of one that died.
     """
     known = Place.of(location).file.is_file()
     engine = running(location)
@@ -105,30 +139,71 @@ def find(location: str, settings: SparkSettings, drivers: Sequence[Jar] = ()) ->
         reason = f"the warm engine was started with another {difference}"
     else:
         return engine
-    if settings.keep_warm is None:
+    fallen = dead(location)
+    idle = settings.keep_warm or (timedelta(seconds=fallen.idle) if fallen else None)
+    if idle is None:
         return reason
     try:
-        return start(location, settings, drivers, settings.keep_warm)[0]
+        return start(location, settings, drivers, idle)[0]
     except InUse:
         return f"{reason}, and is in use"
 
 
+def connected(location: str, settings: SparkSettings, drivers: Sequence[Jar] = ()) -> tuple[Engine, Connection] | str:
+    """A session on the lake's engine, which has answered; else why there is none. An engine that does not answer is
+    replaced, unless others are waiting for it."""
+    reason = ""
+    for _ in range(2):
+        engine = find(location, settings, drivers)
+        if isinstance(engine, str):
+            return engine
+        try:
+            return engine, connect(location, engine)
+        except Ended:
+            reason = "the warm engine has ended"
+        except NoAnswer:
+            try:
+                _give_up(location, engine)
+            except InUse:
+                return "the warm engine does not answer, and is in use"
+            reason = "the warm engine does not answer"
+    return reason
+
+
 def connect(location: str, engine: Engine) -> Connection:
-    """A session on the engine. It ends when the lock on its file is free: with this process, at the latest."""
-    place = Place.of(location)
+    """A session on the engine, which has answered. It ends when the lock on its file is free: with this process, at
+    the latest."""
     session_id = str(uuid.uuid4())
-    held = hold(place.clients / session_id)
+    return _connect(Place.of(location), engine, session_id, session_id)
+
+
+def _connect(place: Place, engine: Engine, session_id: str, name: str) -> Connection:
+    """`name`: of the file."""
+    held = hold(place.clients / name)
     try:
         found = place.engine()  # see Place.withdraw
         if found is None or found.pid != engine.pid:
             raise Ended("The warm engine has ended.", remedy="Try again.")
-        return Connection.to_engine(
+        connection = Connection.to_engine(
             engine.address, engine.token, session_id, lambda: is_held(place.alive), lambda: os.close(held)
         )
     except BaseException:
         with suppress(OSError):
             os.close(held)
         raise
+    try:
+        connection.ask(ANSWER_SECONDS)
+    except TimeoutError as exc:
+        connection.close()
+        raise NoAnswer(f"The warm engine did not answer for {ANSWER_SECONDS:.0f} s.") from exc
+    except BaseException as exc:
+        connection.close()
+        if is_from_spark(exc):
+            raise NoAnswer(f"The warm engine answers with an error: {explain(exc).message}") from exc
+        raise
+    connection.watch(place.pulse, SILENCE)
+    log_at(Path(engine.log), of_server=True)
+    return connection
 
 
 def start(
@@ -173,14 +248,46 @@ def stop(location: str, *, now: bool = False) -> Engine | None:
         return engine
 
 
+def _give_up(location: str, engine: Engine) -> None:
+    """End an engine that does not answer, and leave word of it."""
+    place = Place.of(location)
+    with place.starting():
+        if place.engine() != engine:
+            return  # somebody else was quicker
+        if place.withdraw(engine):
+            raise InUse("The warm engine does not answer, and is in use.", remedy="End it: mere engine stop --now")
+        _kill(place, engine)
+        place.write(replace(engine, failure="it did not answer"))
+
+
 def _end(place: Place, engine: Engine) -> None:
     # The engine holds its lock, so its process id is still its own.
-    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
-        with suppress(ProcessLookupError):
-            os.kill(engine.pid, number)
-        if _within(seconds, lambda: not is_held(place.alive)):
+    _signal(engine.pid, signal.SIGTERM, signal.SIGCONT)
+    if not _within(_STOP_SECONDS, lambda: not is_held(place.alive)):
+        _kill(place, engine)
+
+
+def _kill(place: Place, engine: Engine) -> None:
+    """The JVM first: its keeper tidies up after it, if it can."""
+    if _parent(engine.jvm) == engine.pid:
+        _signal(engine.jvm, signal.SIGKILL)
+    for numbers in ((signal.SIGTERM, signal.SIGCONT), (signal.SIGKILL,)):
+        _signal(engine.pid, *numbers)
+        if _within(_STOP_SECONDS, lambda: not is_held(place.alive)):
             return
     raise EngineError(f"The warm engine (process {engine.pid}) does not end.", remedy=f"Its log: {engine.log}")
+
+
+def _signal(pid: int, *numbers: signal.Signals) -> None:
+    for number in numbers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _parent(pid: int) -> int | None:
+    """Of a process, whose number may be another's by now."""
+    found = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return int(found.stdout) if found.stdout.strip().isdigit() else None
 
 
 def _within(seconds: float, true: Callable[[], bool]) -> bool:
@@ -205,7 +312,7 @@ def _spawn(
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "mere.engine.keeper"],
+        _KEEPER,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

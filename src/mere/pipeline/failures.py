@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mere.engine.translate import explain, is_from_spark
-from mere.errors import MereError, RunFailed, SparkFailed
+from mere.errors import MereError, RunFailed, SparkFailed, SparkLost
 from mere.project.model import Model, Sql
 
 
@@ -20,6 +20,8 @@ def explained(model: Model) -> Iterator[None]:
     except Exception as exc:
         if is_from_spark(exc):
             failure = explain(exc)
+            if isinstance(failure, SparkLost):
+                raise failure from exc  # no line of the model is the reason
             raise RunFailed(f"{_place(model, failure)}: {failure.problem}", remedy=failure.remedy) from exc
         if model.file.endswith(".py"):
             raise RunFailed(f"{_python_place(model, exc)}: {type(exc).__name__}: {exc}") from exc

@@ -404,17 +404,21 @@ class _Running:
         return f"{self.request.on} was left as it was. What was built is on the branch {self.branch}."
 
     def _refuse_failures(self) -> None:
-        failed = {name: each.error for name, each in self.record.outcomes.items() if isinstance(each, Failure)}
-        if not failed:
+        failures = {name: each.error for name, each in self.record.outcomes.items() if isinstance(each, Failure)}
+        if not failures:
             return
-        for error in failed.values():
-            if not isinstance(error, MereError):
-                raise error  # our own mistake: with its traceback
+        for mistake in failures.values():
+            if not isinstance(mistake, MereError):
+                raise mistake  # our own: with its traceback
+        failed = {name: error for name, error in failures.items() if isinstance(error, MereError)}
         unbuilt = [str(name) for name, each in self.record.outcomes.items() if isinstance(each, Unbuilt)]
-        lines = [f"{name} failed: {error.message}" for name, error in failed.items() if isinstance(error, MereError)]
+        alike: dict[str, list[str]] = {}  # when Spark dies, all that was being built fails of the same
+        for name, error in failed.items():
+            alike.setdefault(error.message, []).append(str(name))
+        lines = [f"{', '.join(names)} failed: {message}" for message, names in alike.items()]
         lines += [f"not built, because of that: {', '.join(unbuilt)}"] if unbuilt else []
         lines.append(self._untouched)
-        given = (error.remedy for error in failed.values() if isinstance(error, MereError) and error.remedy)
+        given = dict.fromkeys(error.remedy for error in failed.values() if error.remedy)
         remedies = [on_branch(each, self.request.on, self.branch) for each in given]
         audited = next((name for name, error in failed.items() if isinstance(error, AuditFailed)), None)
         look = f"sql --at {self.branch} 'from {audited}'" if audited else f"tables --at {self.branch}"

@@ -1,0 +1,44 @@
+"""One warm engine does two hundred runs, and the last ones take no longer than the first."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from mere.engine import warm
+from mere.engine.discovery import Engine
+from tests.pipeline.shop import FIRST, WHOLE, Shop
+
+RUNS = 200
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_last_of_many_runs_takes_no_longer_than_the_first(tmp_path: Path, no_jvm_here: None) -> None:
+    shop = Shop(tmp_path / "shop", WHOLE)
+    with (shop.folder / "mere.yaml").open("a") as file:
+        file.write("    spark: {memory: 1g, keep_warm: 30m}\n")
+    shop.land(*FIRST)
+    took: list[float] = []
+    engines: list[Engine] = []
+    try:
+        for number in range(RUNS):
+            at = datetime(2024, 3, 1) + timedelta(hours=number)
+            shop.land((100 + number, 1 + number % 3, at.isoformat(timespec="minutes"), 1))
+            begun = time.monotonic()
+            assert "Spark: the warm engine" in shop("run").stdout
+            took.append(time.monotonic() - begun)
+            engine = warm.running(shop.lake.location)
+            assert engine is not None
+            engines.append(engine)
+        assert len({engine.pid for engine in engines}) == 1
+        health = warm.health(shop.lake.location, engines[0])
+        print(f"{median(took[20:40]):.2f} s, then {median(took[-20:]):.2f} s; {health.pulse}")
+        assert median(took[-20:]) < 1.3 * median(took[20:40])
+    finally:
+        warm.stop(shop.lake.location, now=True)
+        shop.lake.close()
