@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long lint bench lock clean
+.PHONY: help demo test test-long lint bench proven lock clean
 
 UV     := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 PY     := .venv/bin/python
@@ -29,6 +29,9 @@ lint: $(READY) ## style, format, types, import arrows
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo
+
+proven: $(READY) ## computes every case of tests/lake/proof in Spark and DuckDB, and writes what was the same, 15 minutes
+	@$(PY) -m tests.lake.proof.write
 
 bench: $(READY) ## the figures of docs/benchmarks.md, under 30 minutes; BENCH_SCALE, BENCH_BLOCKS
 	@$(PY) -m bench

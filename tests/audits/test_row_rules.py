@@ -36,15 +36,19 @@ RULES = [
 VALUES = ["NULL", "'NaN'::DOUBLE", "0.0", "-1.0", "5.0", "100.0"]
 
 
+def orders(_: object) -> list[tuple[str, str]]:
+    return [("city", "string"), ("amount", "double")]
+
+
 @pytest.mark.parametrize("text", RULES)
 def test_a_row_is_put_aside_if_and_only_if_the_audit_would_find_it(text: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE SCHEMA silver; CREATE TABLE silver.orders (city VARCHAR, amount DOUBLE)")
         values = ", ".join(f"({city}, {amount})" for city in ("NULL", "'Rom'", "'Oslo'") for amount in VALUES)
         connection.execute(f"INSERT INTO silver.orders VALUES {values}")
-        found = connection.sql(duckdb_sql(question(audit(text), TABLE, None).bad_rows)).fetchall()
+        found = connection.sql(duckdb_sql(question(audit(text), TABLE, None).bad_rows, orders)).fetchall()
         (rule,) = row_rules([audit(text)], None)
-        put_aside = duckdb_sql(f"SELECT *, CASE WHEN {rule.bad} THEN 1 END AS bad FROM silver.orders")
+        put_aside = duckdb_sql(f"SELECT *, CASE WHEN {rule.bad} THEN 1 END AS bad FROM silver.orders", orders)
         rows: list[Any] = connection.sql(put_aside).fetchall()
     assert sorted(map(repr, found)) == sorted(repr(row[:-1]) for row in rows if row[-1])
     assert 0 < len(found) < len(rows)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from mere.cli.output import change_lines
 from mere.cli.watching import told
 from mere.errors import RunFailed
 from mere.lake.commits import Change, Entry, Key, Kind, Space
+from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.pipeline.record import said
 from mere.pipeline.request import Event
 
 ORDERS = TableName("silver", "orders")
+LAKE = cast(Lake, None)  # asked only for the tables that a query reads
 BUILT = {
     "branch": "run_3fa9c1d2b4e5",
     "kind": "incremental",
@@ -35,7 +37,7 @@ def audited(state: str, name: str = "assert(amount > 0)", **about: Any) -> dict[
 
 
 def line(kind: str = "built", **about: Any) -> str | None:
-    return told(Event(kind, ORDERS, {**BUILT, **about}))
+    return told(Event(kind, ORDERS, {**BUILT, **about}), LAKE)
 
 
 def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
@@ -48,7 +50,7 @@ def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
     assert line(kind="built", audits=[audited("ok"), audited("ok")]) == (
         "✓ silver.orders  +161 rows, 29.8 KB, 165 read, 161 written  2.0 s  2 audits passed"
     )
-    assert told(Event("built", ORDERS, {**BUILT, "kind": "view"})) == "✓ silver.orders  view made  2.0 s"
+    assert told(Event("built", ORDERS, {**BUILT, "kind": "view"}), LAKE) == "✓ silver.orders  view made  2.0 s"
 
 
 def test_windows_are_shown_with_the_reason() -> None:

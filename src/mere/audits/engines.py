@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mere.audits.evaluate import Rows
 from mere.errors import QueryError
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from mere.engine.session import Session
     from mere.lake.lake import Lake
+    from mere.lake.query.inference import ColumnsOf
+    from mere.lake.query.sparktypes import Columns
 
 
 def on_spark(session: Session) -> Rows:
@@ -39,24 +44,42 @@ def on_spark(session: Session) -> Rows:
 def on_duckdb(lake: Lake, at: str) -> Rows:
     """At one commit, however the ref moves meanwhile."""
     commit = lake.at(at).commit.id
+    columns_of = columns_at(lake, commit)
 
     def rows(sql: str) -> list[dict[str, Any]]:
-        with lake.sql(duckdb_sql(sql), commit) as result:
+        with lake.sql(duckdb_sql(sql, columns_of), commit) as result:
             names = [column.name for column in result.columns]
             return [dict(zip(names, row, strict=True)) for row in result.rows()]
 
     return rows
 
 
-def duckdb_sql(sql: str) -> str:
-    """A query in DuckDB's SQL; QueryError if it would mean something else there."""
+def columns_at(lake: Lake, at: str) -> ColumnsOf:
+    """Of the tables of a ref, which is looked up when the first is asked for."""
+    from mere.lake.query.bindings import Directory, schema_of
+    from mere.lake.query.views import columns_of
+
+    directory = cache(lambda: Directory(lake.at(at)))
+
+    def columns(table: exp.Table) -> Columns:
+        parts = [part.name for part in table.parts]
+        found = directory().find(parts) if len(parts) > 1 else None
+        if found is None:
+            raise ValueError(f"there is no table {'.'.join(parts)}")
+        return columns_of(schema_of(directory().tables, found))
+
+    return columns
+
+
+def duckdb_sql(sql: str, columns_of: ColumnsOf) -> str:
+    """A query in DuckDB's SQL; QueryError if it is not proven to mean the same there."""
     import sqlglot
 
     from mere.lake.query import spark
 
     try:
-        query = sqlglot.parse_one(sql, dialect=spark.SparkView)
-        spark.mend(query)
+        query = spark.read(sql)
+        spark.translate(query, columns_of)
         return query.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise QueryError(

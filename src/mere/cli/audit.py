@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from mere.audits.engines import duckdb_sql
+from mere.audits.engines import columns_at, duckdb_sql
 from mere.audits.evaluate import Finding, State
 from mere.cli.output import Column, counted, example, json_option, print_json, print_table, say
 from mere.cli.planning import open_project
 from mere.cli.rendering import cell
 from mere.errors import QueryError
+from mere.lake.lake import Lake
 from mere.pipeline.audit import Audited
 from mere.pipeline.audit import audit as run_audits
 
@@ -42,29 +43,31 @@ def audit(
     selected = project.graph.select(select)
     found = run_audits(project.lake, project.graph, selected, at, project.lake.now(), project.spark if spark else None)
     if as_json:
-        print_json(_to_json(found, at))
+        print_json(_to_json(project.lake, found, at))
     else:
-        _print(found, at)
+        _print(project.lake, found, at)
     ctx.exit(int(found.blocks))
 
 
-def _to_json(found: Audited, at: str) -> dict[str, Any]:
+def _to_json(lake: Lake, found: Audited, at: str) -> dict[str, Any]:
     return {
         "ref": at,
         "commit": found.commit.id,
-        "findings": [{**finding.to_json(), "duckdb": _in_duckdb(finding.query)} for finding in found.findings],
+        "findings": [
+            {**finding.to_json(), "duckdb": _in_duckdb(lake, finding.query, at)} for finding in found.findings
+        ],
         "missing": [str(table) for table in found.missing],
     }
 
 
-def _in_duckdb(query: str) -> str | None:
+def _in_duckdb(lake: Lake, query: str, at: str) -> str | None:
     try:
-        return duckdb_sql(query)
+        return duckdb_sql(query, columns_at(lake, at))
     except QueryError:
         return None
 
 
-def _print(found: Audited, at: str) -> None:
+def _print(lake: Lake, found: Audited, at: str) -> None:
     for table in found.missing:
         say(f"{table} is not built on {at}")
     if not found.findings:
@@ -76,22 +79,22 @@ def _print(found: Audited, at: str) -> None:
     )
     bad = [finding for finding in found.findings if finding.state is not State.OK]
     for finding in bad:
-        print_finding(finding, at)
+        print_finding(lake, finding, at)
     states = [finding.state for finding in found.findings]
     counts = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
     say(f"\n{counted(len(states), 'audit')} at commit {found.commit.short_id}: {counts}")
 
 
-def where_to_look(query: str, at: str, bad_rows: bool) -> str:
+def where_to_look(lake: Lake, query: str, at: str, bad_rows: bool) -> str:
     """What to type to see all the bad rows, or, of a rule about the whole table, what it looked at."""
     what = "all of them" if bad_rows else "it asked"
-    translated = _in_duckdb(query)
+    translated = _in_duckdb(lake, query, at)
     if translated is None:
-        return f"{what}, in Spark: {query}"
+        return f"{what}: mere sql --spark --at {shlex.quote(at)} {shlex.quote(query)}"
     return f"{what}: mere sql --at {shlex.quote(at)} {shlex.quote(translated)}"
 
 
-def print_finding(finding: Finding, at: str) -> None:
+def print_finding(lake: Lake, finding: Finding, at: str) -> None:
     """What is bad, and how to see all of it."""
     say(f"\n{finding.table} {finding.audit}  ({finding.audit.place})")
     if finding.state is State.ERROR:
@@ -99,7 +102,7 @@ def print_finding(finding: Finding, at: str) -> None:
         return
     if finding.sample:
         _print_rows(finding.sample)
-    say(f"  {where_to_look(finding.query, at, bool(finding.sample))}")
+    say(f"  {where_to_look(lake, finding.query, at, bool(finding.sample))}")
 
 
 def _print_rows(rows: Sequence[Any]) -> None:

@@ -19,6 +19,7 @@ from mere.cli.output import console, counted, say
 from mere.cli.output import size as bytes_shown
 from mere.cli.planning import print_plan
 from mere.errors import ConfigError, MereError, RunLost, UsageError
+from mere.lake.lake import Lake
 from mere.lake.runs import Run, RunStatus
 from mere.pipeline.record import said
 from mere.pipeline.request import Event, Finished, Listener, Project, Request
@@ -57,7 +58,7 @@ class Watch:
     def carry_out(self, project: Project, request: Request) -> None:
         warned: list[Event] = []
         try:
-            with _watching(self._as_json) as show:
+            with _watching(self._as_json, project.lake) as show:
 
                 def listen(event: Event) -> None:
                     if event.kind == "run":
@@ -70,21 +71,23 @@ class Watch:
         except BaseException:
             if self._record:
                 self._record = project.lake.run(self._record.id)
-                self._print_warned(warned, self._record.branch)
+                self._print_warned(warned, project.lake, self._record.branch)
             raise
-        self._print_warned(warned, request.on if finished.run is None else finished.run.target)
+        self._print_warned(warned, project.lake, request.on if finished.run is None else finished.run.target)
         if finished.run and (settings := self._settings()):
             _tell(settings.on_success, finished.run.to_json())
         _print_end(finished, self._as_json)
 
-    def _print_warned(self, events: list[Event], at: str) -> None:
+    def _print_warned(self, events: list[Event], lake: Lake, at: str) -> None:
         """Where the rows are can be said only now: the branch of a run is gone when it is published."""
         if self._as_json:
             return
         for event in events:
             for each in event.about["audits"]:
                 if each["state"] == "warned" and each["query"]:
-                    say(f"{event.model} {each['audit']}: {where_to_look(each['query'], at, bool(each['sample']))}")
+                    say(
+                        f"{event.model} {each['audit']}: {where_to_look(lake, each['query'], at, bool(each['sample']))}"
+                    )
 
     def _settings(self) -> config.Project | None:
         file = config.find_project(Path.cwd())
@@ -131,14 +134,14 @@ def print_line(about: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _watching(as_json: bool) -> Iterator[Listener]:
+def _watching(as_json: bool, lake: Lake) -> Iterator[Listener]:
     if as_json:
         yield lambda event: print_line(_json(event))
     elif sys.stderr.isatty():
-        with _live() as show:
+        with _live(lake) as show:
             yield show
     else:
-        yield lambda event: _echo(told(event))
+        yield lambda event: _echo(told(event, lake))
 
 
 def _json(event: Event) -> dict[str, Any]:
@@ -151,7 +154,7 @@ def _echo(text: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _live() -> Iterator[Listener]:
+def _live(lake: Lake) -> Iterator[Listener]:
     """For people: a line for each model that is done, and below, what is being built."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -176,7 +179,7 @@ def _live() -> Iterator[Listener]:
                 bar.update(tasks[event.model], description=f"{event.model}  {_fetched(event.about)}")
             elif event.model in tasks:
                 bar.remove_task(tasks.pop(event.model))
-            if text := told(event):
+            if text := told(event, lake):
                 bar.console.print(text, markup=False, highlight=False)
 
         yield show
@@ -188,7 +191,7 @@ def _fetched(about: Mapping[str, Any]) -> str:
     return f"fetching {about['portion']}, {bytes_shown(about['bytes'])}{of}"
 
 
-def told(event: Event) -> str | None:
+def told(event: Event, lake: Lake) -> str | None:
     """An event as a line; None if it is not worth one."""
     about = event.about
     match event.kind:
@@ -204,13 +207,13 @@ def told(event: Event) -> str | None:
             by_part = (Action.WINDOWS, Action.KEYS, Action.LOAD)
             why = f"  ({'; '.join(about['reasons'])})" if about["action"] in by_part else ""
             done = f"✓ {event.model}  {_growth(about)}  {about['seconds']:.1f} s{_counts(about)}"
-            return f"{done}{why}{_put_aside(about)}{_notes(about)}{_bad(about)}"
+            return f"{done}{why}{_put_aside(about)}{_notes(about)}{_bad(about, lake)}"
         case "unchanged":
             return f"· {event.model}  nothing new in its inputs"
         case "failed":
-            return f"✗ {event.model}  {_counts(about).strip() or _first_line(about['error'])}{_bad(about)}"
+            return f"✗ {event.model}  {_counts(about).strip() or _first_line(about['error'])}{_bad(about, lake)}"
         case "audited":
-            return f"✓ {event.model}{_counts(about)}{_bad(about)}"
+            return f"✓ {event.model}{_counts(about)}{_bad(about, lake)}"
         case "rebase":
             return f"{', '.join(about['tables'])} moved meanwhile: catching up"
     return None
@@ -261,7 +264,7 @@ def _notes(about: Mapping[str, Any]) -> str:
     return "".join(f"\n    {note}" for note in about.get("notes", ()))
 
 
-def _bad(about: Mapping[str, Any]) -> str:
+def _bad(about: Mapping[str, Any], lake: Lake) -> str:
     """A line for each audit that did not pass, with some of the rows; of one that failed also the way to all of them,
     for that branch will stay."""
     lines = []
@@ -270,7 +273,7 @@ def _bad(about: Mapping[str, Any]) -> str:
             lines.append(f"\n    {each['state']}: {each['audit']}: {each['message']}")
             lines += [f"\n      {_row(row)}" for row in each["sample"][:3]]
             if each["query"] and each["state"] != "warned":
-                lines.append(f"\n      {where_to_look(each['query'], about['branch'], bool(each['sample']))}")
+                lines.append(f"\n      {where_to_look(lake, each['query'], about['branch'], bool(each['sample']))}")
     return "".join(lines)
 
 

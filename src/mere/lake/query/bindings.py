@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mere.config import S3Settings
 from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
-from mere.lake.metadata import ORIGIN, Metadata
+from mere.lake.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.columns import columns, current_schema, literal, quoted
 from mere.lake.query.statements import Name, Statement
@@ -122,7 +122,11 @@ class Bindings:
         try:
             metadata = readable_metadata(self.tables(ref), view)
             translation = views.translate(
-                str(view), metadata, lambda table: (database(ref), table.namespace, table.name), self._refs[ref].find
+                str(view),
+                metadata,
+                lambda table: (database(ref), table.namespace, table.name),
+                self._refs[ref].find,
+                lambda table: schema_of(self.tables(ref), table),
             )
             for table in translation.tables:
                 self.bind(ref, table)
@@ -199,6 +203,12 @@ def readable_metadata(tables: TableSet, table: TableName) -> Metadata:
     if not isinstance(raw, dict) or not needed <= raw.keys():
         raise scans.damaged(str(table), f"{metadata.location} is not Iceberg metadata.")
     return metadata
+
+
+def schema_of(tables: TableSet, table: TableName) -> Json:
+    """Of a table, or of a view as it was made."""
+    metadata = readable_metadata(tables, table)
+    return views.declared(metadata) if tables.is_view(table) else current_schema(metadata)
 
 
 def folders(metadata: Metadata) -> list[str]:

@@ -14,6 +14,7 @@ from mere.errors import QueryError
 from mere.lake.guards import current_version
 from mere.lake.metadata import Json, Metadata
 from mere.lake.query.columns import columns, quoted
+from mere.lake.query.sparktypes import Columns, of_iceberg
 from mere.names import TableName
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _DIALECTS = (_OURS, "spark")  # by preference; after them whatever sqlglot can r
 Lookup = Callable[[Sequence[str]], TableName | None]
 # A table's name in DuckDB: database, schema, name.
 Place = Callable[[TableName], tuple[str, str, str]]
+# A table's schema, or a view's, in Iceberg's words.
+SchemaOf = Callable[[TableName], Json]
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Translation:
     tables: tuple[TableName, ...]
 
 
-def translate(name: str, view: Metadata, place: Place, lookup: Lookup) -> Translation:
-    """The view's query for DuckDB, its tables named in full, as `place` says."""
+def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: SchemaOf) -> Translation:
+    """The view's query for DuckDB, its tables named in full, as `place` says; `schema`: of a table that it reads."""
     import sqlglot
 
     from mere.lake.query import spark
@@ -44,20 +47,27 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup) -> Transl
     representation = _representation(name, version)
     dialect = representation["dialect"].lower()
     try:
-        query = sqlglot.parse_one(representation["sql"], dialect=spark.SparkView if dialect == "spark" else dialect)
+        is_spark = dialect == "spark"
+        query = (
+            spark.read(representation["sql"]) if is_spark else sqlglot.parse_one(representation["sql"], dialect=dialect)
+        )
         tables = _qualified(name, query, version, place, lookup)
-        if dialect == "spark":
-            spark.mend(query)
+        if is_spark:
+            spark.translate(query, lambda table: columns_of(schema(tables[id(table)])))
         sql = query.sql(dialect=_OURS, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise untranslatable(name, str(error).splitlines()[0], dialect) from error
-    return Translation(_with_declared_columns(sql, view, version), tables)
+    return Translation(_with_declared_columns(sql, view), tuple(dict.fromkeys(tables.values())))
+
+
+def columns_of(schema: Json) -> Columns:
+    return [(field["name"], of_iceberg(field["type"])) for field in schema["fields"]]
 
 
 def untranslatable(name: str, why: str, dialect: str = "spark") -> QueryError:
     return QueryError(
         f"View {name} is written in {dialect} SQL that mere sql cannot translate for DuckDB: {why.rstrip('.')}.",
-        remedy="Query its tables instead, or read it with Spark.",
+        remedy=f'Read it with Spark: mere sql --spark "select * from {name}". Or make it a table: kind: full.',
     )
 
 
@@ -68,22 +78,22 @@ def _representation(name: str, version: Json) -> Json:
     return next((found[dialect] for dialect in _DIALECTS if dialect in found), next(iter(found.values())))
 
 
-def _qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: Lookup) -> tuple[TableName, ...]:
-    """Write every table's name in full, and give them back."""
+def _qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: Lookup) -> dict[int, TableName]:
+    """Write every table's name in full; which node of the query means which table."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 
     # A name that is defined by a WITH around it is not a table: the scopes know.
     sources = [source for scope in traverse_scope(query) for source in scope.sources.values()]
     named = {id(table): table for table in sources if isinstance(table, exp.Table) and table.name}
-    found: dict[TableName, None] = {}
+    found: dict[int, TableName] = {}
     written = set()
     for table in named.values():
         if not isinstance(table.this, exp.Identifier):
             continue  # a function such as range(5)
         written.add((table.db.lower(), table.name.lower()))
         resolved = _resolve(view, table, version, lookup)
-        found[resolved] = None
+        found[id(table)] = resolved
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
         table.set("alias", alias)
         for part, text in zip(("catalog", "db", "this"), place(resolved), strict=True):
@@ -93,7 +103,7 @@ def _qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: 
         if column.args.get("db") and (column.text("db").lower(), column.table.lower()) in written:
             column.set("db", None)
             column.set("catalog", None)
-    return tuple(found)
+    return found
 
 
 def _resolve(view: str, table: exp.Table, version: Json, lookup: Lookup) -> TableName:
@@ -108,10 +118,15 @@ def _resolve(view: str, table: exp.Table, version: Json, lookup: Lookup) -> Tabl
     return found
 
 
-def _with_declared_columns(sql: str, view: Metadata, version: Json) -> str:
-    schema = next(each for each in view.raw["schemas"] if each["schema-id"] == version["schema-id"])
-    declared = columns(schema)
-    given = [f"c{at}" for at in range(len(declared))]
-    casts = [f"CAST({at} AS {type_})" if type_ else at for at, (_, type_) in zip(given, declared, strict=True)]
-    wanted = ", ".join(f"{cast} AS {quoted(name)}" for cast, (name, _) in zip(casts, declared, strict=True))
+def declared(view: Metadata) -> Json:
+    """The schema with which a view was made."""
+    wanted = current_version(view)["schema-id"]
+    return next(each for each in view.raw["schemas"] if each["schema-id"] == wanted)
+
+
+def _with_declared_columns(sql: str, view: Metadata) -> str:
+    made = columns(declared(view))
+    given = [f"c{at}" for at in range(len(made))]
+    casts = [f"CAST({at} AS {type_})" if type_ else at for at, (_, type_) in zip(given, made, strict=True)]
+    wanted = ", ".join(f"{cast} AS {quoted(name)}" for cast, (name, _) in zip(casts, made, strict=True))
     return f"SELECT {wanted} FROM ({sql}) AS v({', '.join(given)})"

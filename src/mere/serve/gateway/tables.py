@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from mere.lake.commits import Kind
 from mere.lake.files import DELETED
 from mere.lake.metadata import Metadata
 from mere.lake.query import errors, scans, views
-from mere.lake.query.bindings import Directory, folders, readable_metadata
+from mere.lake.query.bindings import Directory, folders, readable_metadata, schema_of
 from mere.lake.query.columns import columns, current_schema, literal, quoted
 from mere.lake.storage import Storage, canonical
 from mere.lake.tableset import TableSet
@@ -155,7 +155,8 @@ class Tables:
             bound.reads += (name,)
             return "memory", SCHEMA, name
 
-        return views.translate(str(view), metadata, place, pin.directory.find).sql
+        schema = partial(schema_of, pin.directory.tables)
+        return views.translate(str(view), metadata, place, pin.directory.find, schema).sql
 
     def _make_room(self) -> None:
         with self._lock:

@@ -1,0 +1,115 @@
+"""Writes src/mere/lake/query/proven.tsv: `python -m tests.lake.proof.write`, or `make proven`."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlglot.errors import SqlglotError
+
+from mere.engine.translate import is_from_spark
+from mere.lake.query.proven import FILE
+from tests.lake.proof.both import Both, Recorder, translated
+from tests.lake.proof.cases import cases
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "proven.md"
+# For some hundred rows, Spark needs neither compiled code nor several tasks.
+AT_ONCE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+_PAGE = """# What views and audits may say without Spark
+
+This page is generated from what the tests found: `make proven` computes every case in Spark and in DuckDB, over NULL,
+empty, negative, NaN, huge and non-ASCII values and times, and lists what was the same everywhere. `mere sql`, the
+gateway and `mere audit` translate these forms, and [refuse all others](sql.md#what-is-read).
+
+`decimal` is one of any precision; doubles are the same up to rounding in the twelfth digit; a date or time lies in the
+years 1 to 9999. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window function
+with its frame.
+
+| | of |
+|---|---|
+"""
+
+
+def prove(both: Both, tried: Iterable[str], proven: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The forms that gave the same values everywhere, with their types; and of the other cases, why not."""
+    refused: dict[str, str] = {}
+    refuted: set[str] = set()
+    for case in tried:
+        recorder = Recorder(both, proven)
+        why = _tried(both, case, recorder)
+        if why is None and not refuted & recorder.used.keys():
+            proven.update(recorder.used)
+            continue
+        refused[case] = why or "it stands on what another case refutes"
+        calls = [form for form in recorder.used if "(" in form]
+        if refused[case].startswith("differs") and calls and recorder.used.keys() - proven.keys() <= {calls[-1]}:
+            # The outermost is to blame: all that it stands on is proven. What one case refutes, no other one proves.
+            refuted.add(calls[-1])
+            proven.pop(calls[-1], None)
+    return proven, refused
+
+
+def _tried(both: Both, case: str, recorder: Recorder) -> str | None:
+    try:
+        types = both.types(case)
+    except Exception as error:
+        if not is_from_spark(error):
+            raise
+        return "Spark does not know it"
+    try:
+        ours, inferred = translated(case, recorder)
+    except (SqlglotError, ValueError, AssertionError) as error:
+        return f"not translated: {str(error).splitlines()[0]}"
+    if [each for each in inferred if each != "void"] != [each for each in types if each != "void"]:
+        return f"differs: the types are {types}, and not {inferred}"
+    different = both.differs(case, ours)
+    return f"differs: {different}" if different else None
+
+
+def text(proven: dict[str, str]) -> str:
+    return "".join(f"{form}\t{type_}\n" for form, type_ in sorted(proven.items()))
+
+
+def document(proven: dict[str, str]) -> str:
+    """docs/proven.md: each function, operator and clause with the types of its arguments."""
+    calls: dict[str, list[str]] = defaultdict(list)
+    clauses: list[str] = []
+    for form in sorted(proven):
+        found = re.match(r"([\w ]+)\((.*)\)(.*)$", form)
+        if found is None:
+            clauses.append(form)
+        else:
+            calls[f"{found[1]}{found[3]}"].append(found[2] or "()")
+    lines = [f"| `{name}` | {', '.join(f'`{each}`' for each in kinds)} |" for name, kinds in calls.items()]
+    return _PAGE + "\n".join(lines) + "\n\n## Clauses\n\n" + ", ".join(f"`{each}`" for each in clauses) + "\n"
+
+
+def main() -> None:
+    from mere import Lake, session
+
+    with tempfile.TemporaryDirectory() as folder, Lake.create(Path(folder) / "lake") as lake:
+        with session(lake, "main") as opened:
+            spark: Any = opened.spark
+            for name, value in AT_ONCE.items():
+                spark.conf.set(name, value)
+            proven, refused = prove(Both(spark), cases(), {})
+    FILE.write_text(text(proven), encoding="utf-8")
+    DOCUMENT.write_text(document(proven), encoding="utf-8")
+    for case, why in refused.items():
+        print(f"{case}\n    {why}")
+    print(f"{len(proven)} forms are proven; {len(refused)} cases are not")
+
+
+if __name__ == "__main__":
+    main()
