@@ -235,8 +235,8 @@ def test_several_refs_are_deleted_by_name_and_pattern(mere: Shell) -> None:
 def test_what_a_dead_run_keeps_is_said_and_can_be_cleaned(mere: Shell) -> None:
     with Lake.open(mere.folder / "lake") as lake:
         now = lake.now()
-        for id_, status in (("d1", RunStatus.FAILED), ("b1", RunStatus.RUNNING)):
-            lake.store.save_run(Run(id_, "main", f"run_{id_}", status, "ann", now, now))
+        for id_, status, ended in (("d1", RunStatus.FAILED, now), ("b1", RunStatus.RUNNING, None)):
+            lake.store.save_run(Run(id_, "main", f"run_{id_}", status, "ann", now, now, ended))
             lake.run_branch(id=id_)
         iceberg.create(lake, "gold.orders", "run_d1")
         (Path(lake.warehouse) / "left.parquet").write_bytes(b"1")

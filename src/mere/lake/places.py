@@ -76,7 +76,10 @@ def open_store(location: str, storage: Storage, catalog: str | None) -> Store:
     try:
         return _open_catalog(location, catalog)
     except (LakeNotFound, CatalogLost) as error:
-        raise stranded(error, location, storage, catalog) from error
+        found = _stranded(error, location, storage, catalog)
+        if found is None:
+            raise
+        raise found from error
 
 
 def _open_catalog(location: str, catalog: str | None) -> Store:
@@ -225,12 +228,14 @@ def _lake_around(location: str, storage: Storage) -> str | None:
 # when its catalog is gone
 
 
-def stranded(error: LakeNotFound | CatalogLost, location: str, storage: Storage, catalog: str | None) -> LakeError:
-    """The error, with what is left of the lake and the ways to go on. Where nothing is left, a lake can be made."""
+def _stranded(
+    error: LakeNotFound | CatalogLost, location: str, storage: Storage, catalog: str | None
+) -> CatalogLost | None:
+    """The error, with what is left of the lake and the ways to go on; None where nothing is left."""
     marked = storage.exists(f"{location}/{MARKER}")
     found, has_tables = _left_in(storage, f"{location}/{WAREHOUSE}")
     if isinstance(error, LakeNotFound) and not (marked or found):
-        return error
+        return None
     if has_tables:
         left = f"The files of its tables are still there, in {location}/{WAREHOUSE}."
     else:

@@ -86,7 +86,11 @@ class PostgresStore(SqlStore):
     def __init__(self, address: PostgresAddress) -> None:
         self.address = address
         self._connections = Connections(lambda: _connect(address), lambda connection: not connection.closed)
-        self.root, self.lake_id, self._version = patiently(address, self._identity, OPENING)
+        try:
+            self.root, self.lake_id, self._version = patiently(address, self._identity, OPENING)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def create(cls, url: str, root: str, author: str) -> PostgresStore:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from mere.errors import ConfigError, UsageError
 from mere.serve.gateway.scram import Verifier
-from mere.syntax import not_json
 
 FILE_NAME = "users.json"
 LONGEST_NAME = 63  # bytes, as Postgres
@@ -88,7 +87,7 @@ class Users:
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise not_json(error, str(self.path)) from None
+            raise self._unfit(f"line {error.lineno}, column {error.colno} is not JSON") from None
         except ValueError as error:
             raise self._unfit(f"it is not UTF-8 text: {error}") from error
         if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
