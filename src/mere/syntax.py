@@ -149,10 +149,12 @@ def _in_words(said: str) -> tuple[str, str, bool]:
     return "it cannot be read from here on", "Look at the quotes, brackets, colons and indentation before it.", False
 
 
-def not_json(error: json.JSONDecodeError, file: str) -> ConfigError:
+def not_json(error: json.JSONDecodeError, file: str, otherwise: str) -> ConfigError:
+    """`otherwise`: what can be done instead of mending it."""
     message, remedy = _JSON.get(
         error.msg, ("it cannot be read from here on", "Look at the quotes and brackets before it.")
     )
+    remedy = f"{remedy} Or {otherwise}"
     return ConfigError(f"not valid JSON: {message}", remedy=remedy, file=file, line=error.lineno, column=error.colno)
 
 

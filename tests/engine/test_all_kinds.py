@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from mere.engine.discovery import Engine
 from tests.pipeline.shop import FIRST, WHOLE, Shop
+from tests.pipeline.test_loading import put
+from tests.pipeline.test_remedies import FILES
 
 KINDS = WHOLE | {
     "models/gold/latest.sql": """
@@ -29,16 +32,23 @@ def rows(shop: Shop) -> dict[str, list[str]]:
     return {table: sorted(map(repr, shop.lake.sql(f"SELECT * FROM {table}").rows())) for table in TABLES}
 
 
-def test_all_kinds_are_built_kept_and_refreshed_on_a_server(
-    warm_engine: Engine, no_jvm_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def server(warm_engine: Engine, no_jvm_here: None, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", warm_engine.token)
-    address = f"sc://localhost:{warm_engine.address.partition(':')[2]}"
-    shop = Shop(tmp_path / "shop", KINDS)
+    return f"sc://localhost:{warm_engine.address.partition(':')[2]}"
+
+
+def shop_on(server: str, folder: Path, files: Mapping[str, str]) -> Shop:
+    shop = Shop(folder / "shop", files)
     with (shop.folder / "mere.yaml").open("a") as file:
-        file.write(f"    spark: {{remote: '{address}'}}\n")
+        file.write(f"    spark: {{remote: '{server}'}}\n")
+    return shop
+
+
+def test_all_kinds_are_built_kept_and_refreshed_on_a_server(server: str, tmp_path: Path) -> None:
+    shop = shop_on(server, tmp_path, KINDS)
     shop.land(*FIRST)
-    assert f"Spark: {address}" in shop("run").stdout
+    assert f"Spark: {server}" in shop("run").stdout
     built = rows(shop)
     assert [len(built[table]) for table in TABLES] == [3, 5, 5, 4, 3, 3]
 
@@ -54,4 +64,24 @@ def test_all_kinds_are_built_kept_and_refreshed_on_a_server(
     assert rows(shop) == grown
     history = shop.lake.sql("SELECT amount FROM gold.history WHERE city_id = 1 ORDER BY valid_from").rows()
     assert [amount for (amount,) in history] == [7, 1]
+    shop.lake.close()
+
+
+def test_an_append_model_takes_only_what_is_new_of_a_source_on_a_server(server: str, tmp_path: Path) -> None:
+    """Where Spark resolves a table that is read by several snapshots once, all of its rows came for each."""
+    shop = shop_on(server, tmp_path, FILES)
+    put(shop, "1", "1,Oslo\n2,Bern", header="id,city")
+    put(shop, "2", "3,Rome", header="id,city")
+    shop("run")
+    put(shop, "1", "1,Oslo\n20,Wien", header="id,city")
+    put(shop, "3", "4,Graz", header="id,city")
+    shop("run", "bronze.f")
+    put(shop, "4", "5,Linz", header="id,city")
+    shop("run", "bronze.f")
+    shop("run", exit_code=1)
+    shop("run", "--accept", "silver.log")
+    assert shop.rows("select id from silver.log") == [(1,), (2,), (3,), (4,), (5,)]
+    put(shop, "5", "6,Paris", header="id,city")
+    shop("run")
+    assert shop.rows("select id from silver.log") == [(1,), (2,), (3,), (4,), (5,), (6,)]
     shop.lake.close()

@@ -114,6 +114,9 @@ class FakeFacts:
         found = self.tables[TableName.parse(table)]
         return any(each.operation == "append" for each in found.snapshots if each.id > (since.snapshot or 0))
 
+    def gone_again(self, table: str, since: Point) -> bool:
+        return False
+
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
         return {str(table): key}
 

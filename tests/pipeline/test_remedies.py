@@ -108,6 +108,40 @@ def test_another_declaration_of_a_source(at: int, it: Shop) -> None:
     assert it.plan() == {}
 
 
+def test_a_file_that_is_mended_between_the_attempts_of_a_run_is_taken_as_it_is_now(it: Shop) -> None:
+    it.write({"models/gold/cities.sql": "-- audits: [{assert: city <> 'bad'}]\nSELECT id, city FROM bronze.f\n"})
+    it("run")
+    put(it, "2", "2,bad", header="id,city")
+    run, _ = it.failed_run()
+    put(it, "2", "2,Rome", header="id,city")
+    it("run", "--resume", run)
+    assert it.rows("select id, city from silver.log") == [(1, "Oslo"), (2, "Rome")]
+    assert it.plan() == {}
+
+
+def test_rows_that_came_and_went_before_an_append_model_took_them_are_left_out(it: Shop) -> None:
+    put(it, "2", "2,bad", header="id,city")
+    it("run", "bronze.f")
+    put(it, "2", "2,Rome", header="id,city")
+    it("run", "bronze.f")
+    it("run")
+    assert it.rows("select id, city from silver.log") == [(1, "Oslo"), (2, "Rome")]
+
+
+def test_what_was_exchanged_is_not_told_from_what_came_and_went(it: Shop) -> None:
+    put(it, "1", "1,CHANGED", header="id,city")
+    put(it, "2", "2,bad", header="id,city")
+    run, _ = it.failed_run()
+    put(it, "2", "2,Rome", header="id,city")
+    said = it("run", "--resume", run, "--accept", "silver.log", exit_code=1).stderr
+    assert "some of them rows that came since silver.log was built" in said
+    assert "mere run   to begin anew, from what is published" in said
+    ways = printed(it("run", exit_code=1).stderr)
+    typed(it, next(each for each in ways if "--full-refresh" not in each))
+    assert it.rows("select id, city from silver.log") == [(1, "Oslo"), (2, "Rome")]
+    assert it.plan() == {}
+
+
 def test_columns_that_go_or_change_on_another_branch(it: Shop) -> None:
     log = "models/silver/log.sql"
     it("branch", "create", "dev")
@@ -170,12 +204,12 @@ def test_commands_name_the_branch() -> None:
 
 
 def test_in_a_run_the_decision_goes_with_the_run() -> None:
-    assert within("mere run --accept a.b   to go on\nmere run --full-refresh a.b   to build it", "1a") == (
+    assert within("mere run --accept a.b   to go on\nmere run --full-refresh a.b   to build it", "run_1a") == (
         "mere run --resume 1a --accept a.b   to go on\n"
         "mere run --resume 1a --accept a.b && mere run --full-refresh a.b   to build it"
     )
-    assert within("Mend it.", "1a") == "Mend it."
-    both = within("mere run --on dev --accept a.b   to go on\nmere run --on dev --full-refresh a.b", "1a")
+    assert within("Mend it.", "run_1a") == "Mend it."
+    both = within("mere run --on dev --accept a.b   to go on\nmere run --on dev --full-refresh a.b", "run_1a")
     assert both.splitlines() == [
         "mere run --resume 1a --accept a.b   to go on",
         "mere run --resume 1a --accept a.b && mere run --on dev --full-refresh a.b",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from posixpath import basename
@@ -16,7 +16,7 @@ from posixpath import basename
 from mere.errors import LakeError, UsageError
 from mere.lake.filetimes import LIMIT, FileTimes
 from mere.lake.metadata import Metadata, Snapshot
-from mere.lake.timeline import DATA, EQUALITY_DELETES, File, Step, Timeline
+from mere.lake.timeline import DATA, EQUALITY_DELETES, File, Identity, Step, Timeline
 from mere.windows import Grain, Span, Spans
 
 
@@ -31,6 +31,7 @@ class Changes:
     rows_removed: int = 0
     nulls: int | None = 0  # rows without a time among those that were added; None: nobody knows
     nulls_removed: int | None = 0
+    keeps_all: bool = True  # every row of the snapshot, which is an ancestor, still stands
 
     def __bool__(self) -> bool:
         return self.spans is None or bool(self.spans or self.rows_added or self.rows_removed)
@@ -79,12 +80,13 @@ def changes(
         return _since_lost(timeline, since, lost(since), _narrowing(timeline, grain, limit))
     # How the empty table became what it is may be long forgotten, and does not matter: all that is in it is new.
     way = metadata.since(since) if before else None
-    differences = _steps(timeline, way) if way is not None else None
-    if differences is None:
-        differences = [_comparison(timeline, timeline.live(before))]
+    stepwise = _steps(timeline, way) if way is not None else None
+    differences = [_comparison(timeline, timeline.live(before))] if stepwise is None else stepwise
     steps = {snapshot.operation for snapshot in way or ()}
     appends_only = before is None or (way is not None and steps <= {"append", "replace"})
-    return _told(timeline, differences, appends_only, _narrowing(timeline, grain, limit))
+    found = _told(timeline, differences, appends_only, _narrowing(timeline, grain, limit))
+    keeps_all = appends_only or (stepwise is not None and not _went(stepwise).old)
+    return replace(found, keeps_all=keeps_all)
 
 
 def extent(timeline: Timeline) -> Spans:
@@ -119,6 +121,30 @@ def added(timeline: Timeline, snapshots: Iterable[Snapshot]) -> Added:
     ]
     rows, size = sum(file.rows for file in found), sum(file.size for file in found)
     return Added(_union(found), _nulls(found), rows, size)
+
+
+@dataclass(frozen=True)
+class Went:
+    """Whether rows went: of those that stood at a snapshot, and of those that came after it."""
+
+    old: bool
+    new: bool
+
+
+def taken_away(timeline: Timeline, way: Sequence[Snapshot]) -> Went | None:
+    """By the snapshots since, the newest first. None: nobody knows."""
+    differences = _steps(timeline, way)
+    return None if differences is None else _went(differences)
+
+
+def _went(differences: Sequence[_Difference]) -> Went:
+    came: set[Identity] = set()
+    old = new = False
+    for each in reversed(differences):
+        for file in (*each.removed, *each.touched):
+            old, new = old or file.id not in came, new or file.id in came
+        came |= {file.id for file in each.added}
+    return Went(old, new)
 
 
 # What differs
@@ -206,13 +232,19 @@ def _since_lost(timeline: Timeline, since: int, older: Metadata | None, narrow: 
     if known is None or known.column != column:
         return _everything(timeline, f"{name} was not the column that it is in snapshot {since}")
     difference = _comparison(timeline, known.live(older.snapshot(since)))
-    return _told(timeline, [difference], appends_only=False, narrow=narrow)
+    return replace(_told(timeline, [difference], appends_only=False, narrow=narrow), keeps_all=False)
 
 
 def _everything(timeline: Timeline, why: str) -> Changes:
     current = timeline.metadata.current
     return Changes(
-        None, why, appends_only=False, rows_added=current.rows if current else 0, nulls=None, nulls_removed=None
+        None,
+        why,
+        appends_only=False,
+        keeps_all=False,
+        rows_added=current.rows if current else 0,
+        nulls=None,
+        nulls_removed=None,
     )
 
 

@@ -110,13 +110,12 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
     site.go_on()
     before = site.facts
     step = plan_model(model, before, site.wish, {})
-    if model.kind is Kind.SCD2 and step.action is Action.KEYS and _is_of(site.run, model, before):
-        # Its input has gone on within this run, of which only the end is to be observed.
+    if starts_over(step, site.run, before):
         sign(site.signed, unfinished.start_over(site.lake, site.branch, site.target, model.name))
         before = site.facts
         step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
-        remedy = on_branch(within(step.remedy, site.run), site.target, site.branch)
+        remedy = on_branch(within(step.remedy, site.branch), site.target, site.branch)
         raise RunFailed(f"{model}: {step.reasons[0]}", remedy=remedy)
     if not step.builds:
         return Built(step)
@@ -141,9 +140,13 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
     return made
 
 
-def _is_of(run: str, model: Model, before: LakeFacts) -> bool:
-    """Whether the run has written what stands there."""
-    standing = before.standing(model.name)
+def starts_over(step: Step, run: str, before: LakeFacts) -> bool:
+    """Whether this run has built the table, and its input has gone on since: a history is to observe only the end, and
+    rows that were appended may be gone from the input before they were ever published."""
+    kind, action = step.model.kind, step.action
+    if (kind, action) not in ((Kind.SCD2, Action.KEYS), (Kind.APPEND, Action.BLOCKED)):
+        return False
+    standing = before.standing(step.model.name)
     return standing is not None and standing.state is not None and standing.state.run == run
 
 

@@ -61,6 +61,19 @@ class Between:
             snapshot = self.metadata.snapshot(snapshot.parent)
         return snapshot is not None
 
+    @cached_property
+    def keeps_all(self) -> bool:
+        """Whether every row of the first snapshot still stands at the second."""
+        from mere.lake.changes import taken_away
+        from mere.lake.timeline import Timeline
+
+        if self.appends_only:
+            return True
+        way = self.metadata.since(self.since)
+        timeline = Timeline(str(self.table), self.metadata, None, self.storage)
+        went = taken_away(timeline, way) if way is not None else None
+        return went is not None and not went.old
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -113,11 +126,23 @@ def only_added(metadata: Metadata, since: int | None) -> list[tuple[int, int]] |
 
 def added_rows(between: Between, spark: SparkSession) -> DataFrame:
     """Of rows that came and went, those that just came: for whoever leaves out what was exchanged."""
+    if between.keeps_all:
+        came = changed_rows(between, spark)
+        return came.where(f"{CHANGE} = '{INSERT}'").drop(CHANGE)
     frame = spark.table(name_of(between.table)).where("false")
     for start, end in only_added(between.metadata, between.since) or ():
-        reader = spark.read.option("start-snapshot-id", str(start)).option("end-snapshot-id", str(end))
-        frame = frame.unionByName(reader.table(name_of(between.table)))
+        frame = frame.unionByName(appended(between.table, start, end, spark))
     return frame
+
+
+def appended(table: TableName, start: int, end: int, spark: SparkSession) -> DataFrame:
+    """The rows that the snapshots after the first, up to the second, have appended.
+
+    Read by its format, not by `table()`: a server resolves a whole plan at once, and there Spark takes a table that is
+    read twice for the same, whatever the options of each are.
+    """
+    reader = spark.read.format("iceberg").option("start-snapshot-id", str(start)).option("end-snapshot-id", str(end))
+    return reader.load(name_of(table))
 
 
 def changed_keys(between: Between, key: Mapping[str, str], spark: SparkSession) -> DataFrame:
@@ -155,8 +180,8 @@ def _marked(frame: DataFrame, wanted: Sequence[str], change: str) -> DataFrame:
 def _appended(between: Between, schema: StructType, spark: SparkSession) -> DataFrame:
     if between.since is None:
         return _at(between, between.to, schema, spark)
-    reader = spark.read.option("start-snapshot-id", str(between.since)).option("end-snapshot-id", str(between.to))
-    return reader.table(name_of(between.table))
+    assert between.to is not None  # it has snapshots since
+    return appended(between.table, between.since, between.to, spark)
 
 
 def _at(between: Between, snapshot: int | None, schema: StructType, spark: SparkSession) -> DataFrame:

@@ -113,7 +113,7 @@ class LakeFacts:
         found = contents.by_rows(found, timeline, since.snapshot, grain)
         spans = found.spans if column or not found else None
         timeless = column is not None and (found.nulls, found.nulls_removed) != (0, 0)
-        return Delta(spans, found.why, found.appends_only, timeless)
+        return Delta(spans, found.why, found.keeps_all, timeless)
 
     def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
         schemas = {each["schema-id"]: each for each in self.tables.metadata(table).raw.get("schemas", [])}
@@ -133,6 +133,14 @@ class LakeFacts:
 
         found = only_added(self.tables.metadata(table), since.snapshot)
         return None if found is None else bool(found)
+
+    def gone_again(self, table: str, since: Point) -> bool:
+        from mere.lake import changes
+
+        timeline = self._timeline(TableName.parse(table), None)
+        way = timeline.metadata.since(since.snapshot) if since.snapshot is not None else None
+        went = changes.taken_away(timeline, way) if way is not None else None
+        return went is None or went.new
 
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
         if table not in self.tables or not self.tables.is_view(table):

@@ -15,7 +15,7 @@ from mere.errors import RunFailed
 from mere.lake import show
 from mere.lake.metadata import Metadata
 from mere.names import TableName
-from mere.pipeline.changed import CHANGE, INSERT, REPLACES, Inputs, added_rows, changed_rows, with_updates
+from mere.pipeline.changed import CHANGE, INSERT, REPLACES, Inputs, added_rows, appended, changed_rows, with_updates
 from mere.pipeline.layout import are_cut_at_windows, partitions
 from mere.pipeline.returned import checked
 from mere.pipeline.state import Point
@@ -207,13 +207,11 @@ def _temporary_view(each: Input, shop: Workshop, rows: Rows | None) -> str:
 def input_frame(each: Input, shop: Workshop, rows: Rows | None = None) -> DataFrame:
     if each.table in shop.given:
         return _all_new(shop.given[each.table]) if each.changes else shop.given[each.table]
-    reader = shop.spark.read
-    if each.new_rows and rows is not None:
-        since, to = (points[str(each.table)].snapshot for points in rows)
-        # An input that was empty has no snapshot to start from: then all its rows are new.
-        if since is not None:
-            reader = reader.option("start-snapshot-id", str(since)).option("end-snapshot-id", str(to))
-    frame = reader.table(name_of(each.table))
+    since, to = (points[str(each.table)].snapshot for points in rows) if each.new_rows and rows else (None, None)
+    if since is None or to is None:  # an input that was empty has no snapshot to start from: all its rows are new
+        frame = shop.spark.table(name_of(each.table))
+    else:
+        frame = appended(each.table, since, to, shop.spark)
     frame = _all_new(frame) if each.changes else frame
     share = shop.sampled.get(each.table)
     return frame if share is None else frame.sample(fraction=share, seed=1)

@@ -19,6 +19,7 @@ from mere.pipeline.left_behind import left_behind
 from mere.pipeline.loading import plan as loading
 from mere.pipeline.merge import plan as merge
 from mere.pipeline.quarantine.retry import with_retry
+from mere.pipeline.remedies import REBUILD
 from mere.pipeline.scd2 import plan as scd2
 from mere.pipeline.state import Point, Points, State, shape_of
 from mere.pipeline.steps import Action, Delta, Facts, Plan, Standing, Step, Wish, load_of
@@ -242,8 +243,15 @@ def _rows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects
     if not delta and table not in effects:
         return _skip(model)
     lost = merge.why_lost(table, state.inputs[table], points[table], facts) if source.changes else None
-    if delta and not source.changes and not delta.appends_only:
+    if delta and not source.changes and not delta.keeps_all:
         lost = f"{table} was not only appended to: {delta.why}"
+        if facts.gone_again(table, state.inputs[table]):
+            return Step(
+                model,
+                Action.BLOCKED,
+                (f"{lost}, some of them rows that came since {model} was built",),
+                remedy=REBUILD.format(model),
+            )
         if facts.new_rows(table, state.inputs[table]) is not None:
             if model.name not in wish.accepted and not _is_accepted(table, state, facts):
                 return _exchanged(model, lost)
@@ -259,7 +267,7 @@ def _is_accepted(table: str, state: State, facts: Facts) -> bool:
     """Whether the user knows of all that was exchanged."""
     point = state.accepted.get(table)
     later = facts.changes(table, point, None, None) if point else None
-    return later is not None and (not later or later.appends_only)
+    return later is not None and (not later or later.keeps_all)
 
 
 def _exchanged(model: Model, why: str) -> Step:
@@ -269,7 +277,7 @@ def _exchanged(model: Model, why: str) -> Step:
         Action.BLOCKED,
         (why,),
         remedy=f"mere run --accept {model}   to leave out what was exchanged, and take what is new\n"
-        f"mere run --full-refresh {model}   to build it again",
+        + REBUILD.format(model),
     )
 
 

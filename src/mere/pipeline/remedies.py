@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 
-from mere.names import MAIN
+from mere.names import MAIN, RUN_PREFIX, run_of
 
-_DECISION = re.compile(r"\bmere (run|plan) (?=--(?:accept|full-refresh|forward-only|allow-breaking)\b)")
+REBUILD = "mere run --full-refresh {}   to build it again"
+
+_DECISION = re.compile(r"\bmere (run|plan) (?=--(?:accept|full-refresh|forward-only|allow-breaking)\b|  to begin anew)")
+_REBUILD = re.compile(r"mere run (?:--on \S+ )?--full-refresh \S+   to build it again$")
 _ACCEPT = re.compile(r"mere run (?:--on \S+ )?(--accept (\S+).*)")
 
 
@@ -24,9 +27,13 @@ def on_branch(remedy: str, target: str, ref: str) -> str:
     return _DECISION.sub(said, remedy)
 
 
-def within(remedy: str, run: str) -> str:
+def within(remedy: str, branch: str) -> str:
     """Of a step in a run: what it is about stands on the run's branch alone. The decision is taken there, and whatever
-    is to be done to the table comes when that is published."""
+    is to be done to the table comes when that is published; or a new run knows nothing of what attempts before this
+    one have loaded."""
+    run = run_of(branch)
+    if _REBUILD.match(remedy) and branch != f"{RUN_PREFIX}{run}":
+        return f"mere run   to begin anew, from what is published\n{remedy}"
     accepting = _ACCEPT.match(remedy)
     if accepting is None:
         return remedy

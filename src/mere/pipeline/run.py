@@ -22,7 +22,7 @@ from mere.lake.leases import Held
 from mere.lake.runs import Run
 from mere.names import MAIN, TableName
 from mere.pipeline import accept, across, resume, unfinished
-from mere.pipeline.build import AuditFailed, Built, Site, audit_across, build_model
+from mere.pipeline.build import AuditFailed, Built, Site, audit_across, build_model, starts_over
 from mere.pipeline.evolution import readers_of
 from mere.pipeline.facts import facts
 from mere.pipeline.materialize import Workshop, make_namespaces
@@ -141,11 +141,11 @@ def _refuse_samples_of_main(request: Request) -> None:
         )
 
 
-def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.", run: str | None = None) -> None:
-    """`run`: on whose branch the plan was made."""
+def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.", branch: str | None = None) -> None:
+    """`branch`: of the run, if the plan was made there."""
     if due.blocked:
         lines = [*(f"{step.model}: {step.reasons[0]}" for step in due.blocked), untouched]
-        remedies = (within(step.remedy, run) if run else step.remedy for step in due.blocked)
+        remedies = (within(step.remedy, branch) if branch else step.remedy for step in due.blocked)
         raise RunFailed("\n".join(lines), remedy="\n".join(remedies))
 
 
@@ -197,9 +197,17 @@ class _Running:
         with self._begun(), _leased(self.lake, due, self.request, self.id, self.listen) as held:
             unfinished.take_back(self.lake, self.branch, self.request.on)
             self._catch_up()  # what was mended may be data on the target
-            due = planned(self.project, self.request, self.now, ref=self.branch)
-            _refuse_blocked(due, run=self.id)
+            due = self._without_own(planned(self.project, self.request, self.now, ref=self.branch))
+            _refuse_blocked(due, branch=self.branch)
             return self._finish(due, held)
+
+    def _without_own(self, due: Plan) -> Plan:
+        """What stopped at rows that an attempt before has taken is built again from what is published."""
+        known = facts(self.lake, self.branch, self.now)
+        own = [step.model for step in due.blocked if starts_over(step, self.id, known)]
+        for model in own:
+            sign(self._signed, unfinished.start_over(self.lake, self.branch, self.request.on, model.name))
+        return planned(self.project, self.request, self.now, ref=self.branch) if own else due
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
@@ -232,7 +240,7 @@ class _Running:
                 self.listen(Event("rebase", about={"tables": [str(each.key) for each in conflict.conflicts]}))
                 self._catch_up()
                 due = planned(self.project, self.request, self.now, ref=self.branch)
-                _refuse_blocked(due, self._untouched, self.id)
+                _refuse_blocked(due, self._untouched, self.branch)
         raise AssertionError("the last attempt returns or raises")
 
     def _catch_up(self) -> None:

@@ -36,7 +36,7 @@ class Delta:
 
     spans: Spans | None  # None: anything may have changed
     why: str = ""
-    appends_only: bool = False
+    keeps_all: bool = False  # the rows that stood there then still do
     timeless: bool = False  # whether rows without a time may have come or gone
 
     def __bool__(self) -> bool:
@@ -93,6 +93,10 @@ class Facts(Protocol):
 
     def new_rows(self, table: str, since: Point) -> bool | None:
         """Whether rows were added since that stand in place of no others; None if that cannot be told."""
+        ...
+
+    def gone_again(self, table: str, since: Point) -> bool:
+        """Whether rows that came since have gone again, as far as can be told."""
         ...
 
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:

@@ -33,8 +33,8 @@ empty, negative, NaN, huge and non-ASCII values and times, and lists what was th
 gateway and `mere audit` translate these forms, and [refuse all others](sql.md#what-is-read).
 
 `decimal` is one of any precision; doubles are the same up to rounding in the twelfth digit; a date or time lies in the
-years 10 to 9990. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window function
-with its frame.
+years 10 to 9990. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window
+function with its frame.
 
 | | of |
 |---|---|

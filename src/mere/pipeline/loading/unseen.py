@@ -36,7 +36,7 @@ class Unseen:
         """With NULL in them. What these rows have has been seen."""
         for name in [name for name in self._changes if field_of(rows.schema, name)]:
             del self._changes[name]
-        return rows.withColumns({name: expr("NULL").cast(self._types[name]) for name in self._changes})
+        return rows.select("*", *(expr("NULL").cast(self._types[name]).alias(name) for name in self._changes))
 
     def refuse(self) -> None:
         """All portions are there."""

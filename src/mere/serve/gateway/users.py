@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mere.errors import ConfigError, UsageError
 from mere.serve.gateway.scram import Verifier
+from mere.syntax import not_json
 
 FILE_NAME = "users.json"
 LONGEST_NAME = 63  # bytes, as Postgres
@@ -87,7 +88,7 @@ class Users:
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise self._unfit(f"line {error.lineno}, column {error.colno} is not JSON") from None
+            raise not_json(error, str(self.path), "move it away and add the users again: mere user add NAME") from None
         except ValueError as error:
             raise self._unfit(f"it is not UTF-8 text: {error}") from error
         if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
