@@ -19,5 +19,5 @@ def from_arrow(spark: SparkSession, table: pa.Table, schema: StructType | None =
     return spark.createDataFrame(table, schema=schema or from_arrow_schema(table.schema))
 
 
-def from_rows(spark: SparkSession, rows: Sequence[Any], schema: StructType) -> DataFrame:
+def from_rows(spark: SparkSession, rows: Sequence[Any], schema: StructType | str) -> DataFrame:
     return spark.createDataFrame(rows, schema)

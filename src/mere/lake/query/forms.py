@@ -22,7 +22,7 @@ _SIMPLE_PATTERN = re.compile(
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 _DIRECTIVE = re.compile(r"%-?[A-Za-z](?:strict)?")
-_COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte", "between", "in", "nullsafeeq", "nullsafeneq"})
+_COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte", "in", "nullsafeeq", "nullsafeneq"})
 
 
 def name_of(node: exp.Expr) -> str:
@@ -44,7 +44,7 @@ def form_of(node: exp.Expr, type_of: Callable[[exp.Expr], str]) -> str:
     parts = [text for arg, value in _arguments(node) for text in _texts(node, name, arg, value, type_of)]
     if name in _VARIADIC:
         parts = [part for part in dict.fromkeys(parts) if part != "void"] or ["void"]
-        if name in ("in", "between") and parts:
+        if name == "in" and parts:
             parts = parts if len(parts) > 1 else parts * 2
     return f"{name}({', '.join(parts)})"
 

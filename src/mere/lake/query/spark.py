@@ -46,6 +46,12 @@ def read(sql: str) -> exp.Expr:
     for call in list(query.find_all(exp.Anonymous)):
         if call.name.lower() in _CASTS and len(call.expressions) == 1:
             call.replace(exp.Cast(this=call.expressions[0], to=exp.DataType.build(call.name, dialect=Spark)))
+    for between in list(query.find_all(exp.Between)):
+        if not between.args.get("symmetric"):
+            # Spark compares with each bound by itself; DuckDB gives all three one type.
+            value, low, high = (between.args[part] for part in ("this", "low", "high"))
+            both = exp.and_(exp.GTE(this=value, expression=low), exp.LTE(this=value.copy(), expression=high))
+            between.replace(exp.paren(both))
     return query
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from mere.engine.frames import from_rows
 from mere.errors import RunFailed
 from mere.lake.metadata import Metadata
 from mere.pipeline.changed import CHANGE, Between, changed_rows
@@ -55,7 +56,7 @@ def build(subject: Subject, table: Metadata | None) -> Iterator[Spans]:
             work.refuse_bad(seen)
             past = past_of(shape) if afresh else past_of(shape, spark.table(name_of(model.name)))
             keys = past.select(*map(quoted, fold.key)).union(seen.select(*map(quoted, fold.key))).distinct()
-            times = spark.createDataFrame([(at,) for at in owners], "mere_micros BIGINT")
+            times = from_rows(spark, [(at,) for at in owners], "mere_micros BIGINT")
             dumps = times.select(expr("timestamp_micros(mere_micros)").alias(AT))
             rows = fit(model, fold.dumped(past, seen, keys.crossJoin(dumps), dumps), spark)
             if afresh:
