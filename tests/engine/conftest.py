@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def warm_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 @pytest.fixture(scope="session")
 def warm_engine(warm_lake: Lake) -> Iterator[Engine]:
     """Of `warm_lake`; a test may use any lake on it through `open_warm`."""
-    engine, new = warm.start(warm_lake.location, SETTINGS)
+    engine, new = warm.start(warm_lake.location, SETTINGS, idle=timedelta(hours=2))  # longer than a run of the suite
     assert new
     yield engine
     warm.stop(warm_lake.location, now=True)
