@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from mere import private
 from mere.cli.output import Age, example, json_option, open_lake, print_json, say
 from mere.cli.user import users_option
 from mere.errors import ConfigError, UsageError
@@ -141,7 +143,7 @@ def _file(stack: ExitStack, audit: str) -> IO[str]:
     if audit == "-":
         return sys.stderr
     try:
-        return stack.enter_context(Path(audit).open("a", encoding="utf-8"))
+        return stack.enter_context(io.TextIOWrapper(private.appended(Path(audit)), encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"The audit log cannot be written to {audit}: {error.strerror}.") from error
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from mere import private
 from mere.config import SparkSettings, mere_home
 from mere.engine.classpath import class_path, spark_home, sqlite_library
 from mere.engine.jars import SQLITE, Jar, fetch
@@ -153,7 +154,7 @@ class Jvm:
         temporary = self.scratch / "tmp"
         temporary.mkdir()
         try:
-            with self.log.open("ab") as output:
+            with private.appended(self.log) as output:
                 self.process = subprocess.Popen(
                     launch.command(self.log, temporary),
                     env=self._environment(),
@@ -266,7 +267,7 @@ def prepare(settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar]
 def _new_log() -> Path:
     folder = mere_home() / "logs"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
         raise EngineError(
             f"The logs of Spark cannot be kept in {folder}: {exc.strerror}.",

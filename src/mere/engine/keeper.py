@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mere import private
 from mere.config import SparkSettings
 from mere.engine import archive
 from mere.engine.classpath import quiet_ml
@@ -178,9 +179,8 @@ def _end_session(driver: Driver, service: Any, session_id: str) -> None:
 
 
 def _to_log(log: Path, descriptor: int) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    os.dup2(file, descriptor)
-    os.close(file)
+    with private.appended(log) as file:
+        os.dup2(file.fileno(), descriptor)
 
 
 def main() -> None:

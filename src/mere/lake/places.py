@@ -49,7 +49,9 @@ def create_store(location: str, storage: Storage, catalog: str | None) -> Store:
         require_conditional_writes(storage, f"{location}/{WAREHOUSE}")
     else:
         try:
-            (local_path(location) / WAREHOUSE).mkdir(parents=True, exist_ok=True)
+            folder = local_path(location)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # whatever engines write in it, others do not reach
+            (folder / WAREHOUSE).mkdir(exist_ok=True)
         except OSError as error:
             raise LakeUnreadable(f"No lake could be made at {location}: {error.strerror}.") from error
     store = _new_store(location, catalog)

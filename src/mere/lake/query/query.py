@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mere.config import is_s3
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.commits import Commit
-from mere.lake.query import errors, statements
+from mere.lake.query import errors, spill, statements
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.edits import Edits, edited, original
 from mere.lake.query.statements import Statement
@@ -131,13 +129,11 @@ def connect(limits: Limits | None = None) -> DuckDBPyConnection:
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
-        # The extensions come as packages whose hashes were checked at installation. To check the signature of 60 MB
-        # again at every start takes longer than most queries.
-        "allow_unsigned_extensions": True,
+        "allow_unsigned_extensions": False,
         # A table name must never mean a variable of whoever calls.
         "python_enable_replacements": False,
         "errors_as_json": True,
-        "temp_directory": _spill(),
+        "temp_directory": spill.place(),
     }
     if limits.memory:
         config["memory_limit"] = limits.memory
@@ -151,14 +147,6 @@ def connect(limits: Limits | None = None) -> DuckDBPyConnection:
     # DuckDB 1.5.5 moves the filter that a join gives below an ORDER BY … LIMIT, which then lets other rows through.
     connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
     return connection
-
-
-def _spill() -> str:
-    """Where queries put what does not fit into memory. Most need no such place, so it is no error if there is none."""
-    try:
-        return str(Path(tempfile.gettempdir(), f"mere-sql-{os.getpid()}"))
-    except FileNotFoundError:  # Python looks for one in which it can write
-        return ""
 
 
 def _refs(lake: Lake, statement: Statement) -> Iterator[str]:
