@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from mere.serve.gateway import types
 from mere.serve.gateway.activity import Activity
+from mere.serve.gateway.copyoptions import Options
 from mere.serve.gateway.port import Described, Field, Kind, PgError, Statement
 
 SETTINGS = {
@@ -83,6 +84,7 @@ def told(error: Exception) -> PgError:
 class PlainSession:
     def __init__(self, database: duckdb.DuckDBPyConnection, settings: dict[str, str], batch: int) -> None:
         self.settings = SETTINGS | settings
+        self.database = "main"
         self.commit: str | None = "0123abcd"
         self.pins = 0
         self.pinned = self.closed = False
@@ -169,13 +171,11 @@ class PlainBackend:
         return self.sessions[-1]
 
 
-def _options(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, quoted, word in re.findall(r"(\w+)(?:\s+(?:E?'([^']*)'|(\w+|\*)))?\s*(?:,|$)", text):
-        found[name.lower()] = quoted or word.lower() or True
-    if "force_quote" in found:
-        found["force_quote"] = [found["force_quote"]]
-    return found
+def _options(text: str) -> Options:
+    found = re.findall(r"(\w+)(?:\s+(?:E?'([^']*)'|(\w+)|(\*)))?\s*(?:,|$)", text)
+    return Options.read(
+        (name.lower(), quoted or word or (["*"] if star else None)) for name, quoted, word, star in found
+    )
 
 
 def statement(text: str) -> Statement:  # noqa: PLR0912 one branch for each kind

@@ -67,6 +67,14 @@ def test_psql_shows_what_is_the_lakes_own(command: str, told: str, shop_in_lake:
     assert told in _psql(shop_in_lake, command)
 
 
+def test_psql_without_a_database_is_connected_to_main(shop_in_lake: str) -> None:
+    parts = psycopg.conninfo.conninfo_to_dict(shop_in_lake)
+    url = f"postgresql://ann@{parts['host']}:{parts['port']}"
+    told = _psql(url, "SELECT current_database(), datname FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+    assert "main             | main" in told
+    assert 'database "nobody" does not exist' in _psql(f"{url}/nobody", "SELECT 1")
+
+
 def _reflected(url: str) -> dict[str, Any]:
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     try:

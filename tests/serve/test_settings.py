@@ -95,3 +95,25 @@ def test_a_value_is_read_and_shown_as_in_postgres(
 
     ours, real = both(shown)
     assert ours == real
+
+
+CONFIGURED = [
+    "SELECT set_config('search_path', %s, false)", "SELECT set_config('search_path', lower(%s), true)",
+    "SELECT set_config('statement_timeout', %s, false)", "SELECT set_config('mine.own', %s || 'x', false), 1",
+    "SELECT set_config(name, setting, false) FROM pg_settings WHERE name = 'work_mem' AND %s <> ''",
+    "SELECT set_config(nullif(%s, 'silver'), 'x', false)", "SELECT set_config('no_such_thing', %s, false)",
+    "SELECT set_config('work_mem', nullif(%s, 'silver'), false)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CONFIGURED)
+def test_set_config_sets_what_is_computed(text: str, both: Callable[[Ask], tuple[Any, Any]]) -> None:
+    def shown(connection: psycopg.Connection) -> Any:
+        try:
+            found = connection.execute(text, ["silver"], prepare=True).fetchall()
+        except psycopg.Error as error:
+            return error.sqlstate, error.diag.message_primary
+        return found, *(connection.execute(f"SHOW {each}").fetchall() for each in ("search_path", "work_mem"))
+
+    ours, real = both(shown)
+    assert ours == real

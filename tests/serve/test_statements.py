@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mere.serve.gateway import statements
+from mere.serve.gateway.copyoptions import Options
 from mere.serve.gateway.port import Kind, PgError, Statement
 
 
@@ -87,14 +88,14 @@ def about(statement: Statement) -> dict[str, Any]:
         ("fetch first", Kind.FETCH, "FETCH", {"name": "first", "count": 1}),
         ("close c", Kind.CLOSE, "CLOSE CURSOR", {"name": "c"}),
         ("close all", Kind.CLOSE, "CLOSE CURSOR ALL", {"name": None}),
-        ("copy gold.orders to stdout", Kind.COPY_OUT, "COPY", {"options": {}}),
+        ("copy gold.orders to stdout", Kind.COPY_OUT, "COPY", {"options": Options()}),
         ("copy (select ')' from gold.orders) to stdout with (format csv, header, delimiter ';', null '-', force_quote (a, b))",
          Kind.COPY_OUT, "COPY",
-         {"options": {"format": "csv", "header": True, "delimiter": ";", "null": "-", "force_quote": ["a", "b"]}}),
-        ("copy gold.orders (id, customer) to stdout (format 'binary')", Kind.COPY_OUT, "COPY", {"options": {"format": "binary"}}),
+         {"options": Options("csv", ";", "-", True, force_quote=frozenset("ab"))}),
+        ("copy gold.orders (id, customer) to stdout (format 'binary')", Kind.COPY_OUT, "COPY", {"options": Options("binary")}),
         ("copy gold.orders to stdout csv header quote as '|'", Kind.COPY_OUT, "COPY",
-         {"options": {"format": "csv", "header": True, "quote": "|"}}),
-        ("copy gold.orders to stdout (header false, encoding 'UTF-8')", Kind.COPY_OUT, "COPY", {"options": {"header": False}}),
+         {"options": Options("csv", ",", "", True, "|", "|")}),
+        ("copy gold.orders to stdout (header false, encoding 'UTF-8')", Kind.COPY_OUT, "COPY", {"options": Options()}),
         ("prepare p (int, text, timestamp with time zone, numeric(10, 2), int[]) as select $1", Kind.PREPARE, "PREPARE",
          {"name": "p", "types": (23, 25, 1184, 1700, 1007)}),
         ("prepare p as select 1", Kind.PREPARE, "PREPARE", {"name": "p", "types": ()}),
@@ -140,7 +141,7 @@ def test_the_query_of_a_cursor_and_of_a_copy_is_a_statement_of_its_own() -> None
         ("copy gold.orders to stdout (format xml)", "22023", 0),
         ("copy gold.orders to stdout (quote 'x')", "0A000", 0),
         ("copy gold.orders to stdout (nonsense 1)", "42601", 0),
-        ("copy gold.orders to stdout (format csv, delimiter 'ab')", "22023", 0),
+        ("copy gold.orders to stdout (format csv, delimiter 'ab')", "0A000", 0),
         ("prepare p (nonsense) as select 1", "42704", 0),
         ("execute p (1 + 1)", "0A000", 14),
         ("execute p (x)", "0A000", 12),

@@ -56,8 +56,10 @@ class Activity:
         """As they are at the moment. What others do is theirs."""
         return [replace(seat) for seat in list(self._seats.values()) if seat.user == user]
 
-    def signal(self, user: str, process: int, end: bool) -> bool:
+    def signal(self, user: str, process: int | None, end: bool) -> bool | None:
         """Cancel what the connection is at, or end it. False if it is not one of the user's."""
+        if process is None:
+            return None
         seat = self._seats.get(process)
         if seat is None or seat.user != user:
             return False

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from mere.errors import InvalidName, LakeError, MereError, RefNotFound
 from mere.lake.refs import RefKind
-from mere.names import RefExpression
+from mere.names import MAIN, RefExpression
 from mere.serve.gateway import errors, functions
 from mere.serve.gateway.activity import Activity
 from mere.serve.gateway.catalog.rewrite import MACROS
@@ -20,7 +20,7 @@ from mere.serve.gateway.port import PgError
 from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.roles import Role, Roles
 from mere.serve.gateway.session import LakeSession
-from mere.serve.gateway.settings import SERVER_VERSION
+from mere.serve.gateway.settings import SERVER_VERSION, spelled
 from mere.serve.gateway.tables import Pin
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class LakeBackend:
         self._lock = threading.Lock()
         # The last one of each ref. A client may name as many as it likes: main@09:00:01, main@09:00:02.
         self._pins: WeakValueDictionary[str, Pin] = WeakValueDictionary()
+        self._sessions: WeakValueDictionary[int, LakeSession] = WeakValueDictionary()
         self._recent: Recent[str, Pin] = Recent(_PINS)
         self._engine: Engine | None = None
         self._retired: list[Engine] = []
@@ -50,6 +51,7 @@ class LakeBackend:
         role = self._roles.of(user)
         if role is None:
             raise PgError("28000", f'role "{user}" does not exist')
+        database = self._meant(user, database)
         try:
             base = RefExpression.parse(database).base
             resolved = self._lake.resolve(database)
@@ -60,7 +62,32 @@ class LakeBackend:
         # The id of a commit could be one of any branch.
         if not role.may_connect(base if resolved.base is not None else "*"):
             raise PgError("28000", f'permission denied for database "{database}"')
-        return LakeSession(self, role, user, database, settings, process)
+        session = LakeSession(self, role, user, database, settings, process)
+        self._sessions[session.number] = session
+        return session
+
+    def _set(self, session: int, name: str | None, value: str | None, local: bool | None) -> str | None:
+        """What set_config does: as SET, with texts that are computed."""
+        if name is None:
+            raise ValueError("22004:SET requires parameter name")
+        known = self._sessions[session]
+        try:
+            known.set(name, value, bool(local))
+        except PgError as error:
+            raise ValueError(f"{error.sqlstate}:{error.message}") from error
+        return known.settings.get(spelled(name))
+
+    def _meant(self, user: str, database: str) -> str:
+        """Whoever names no database asks for the one of the user's name, as Postgres has it. Here that is main."""
+        if database != user:
+            return database
+        try:
+            self._lake.resolve(database)
+        except (RefNotFound, InvalidName):
+            return MAIN
+        except MereError as error:
+            raise errors.of_mere(error) from error
+        return database
 
     def pin(self, database: str, commit: str | None = None) -> Pin:
         """The commit at which the ref is now, or was. It stays the same object as long as the ref stays there."""
@@ -93,6 +120,7 @@ class LakeBackend:
                 wanted = dict.fromkeys([*known, *(each for each in folders if not _below(each, known))])
                 engine = self._engine = Engine(list(wanted), self._lake.storage, self._resources, MACROS)
                 engine.add(functions.SIGNAL, self.activity.signal)
+                engine.add(functions.SET, self._set)
             return engine
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mere.serve.gateway import decode, encode, wire
-from mere.serve.gateway.copyout import Copy, Options
+from mere.serve.gateway.copyout import Copy
 from mere.serve.gateway.link import Link
 from mere.serve.gateway.port import Field, Kind, PgError, Session, Statement
 from mere.serve.gateway.portals import Encode, Portal, Portals, Prepared, Rows
@@ -301,14 +301,13 @@ class Commands:
 
     async def _copy(self, portal: Portal) -> None:
         statement = portal.prepared.statement
-        options = Options.read(statement.about.get("options", {}))
         query, values, oids = statement.about["statement"], portal.values, portal.prepared.parameters
         answer = await self.work(lambda: self.session.run(query, values, oids))
-        copy = Copy(options, answer.fields, self.zone)
-        self.link.say(wire.copy_out(copy.formats))
-        self.link.say(copy.begin())
         rows = Rows(answer)
         try:
+            copy = Copy(statement.about["options"], answer.fields, self.zone)
+            self.link.say(wire.copy_out(copy.formats))
+            self.link.say(copy.begin())
             await self._send(lambda: rows, copy.rows, None)
         finally:
             rows.close()

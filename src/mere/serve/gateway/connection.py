@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from mere.errors import MereError
-from mere.serve.gateway import decode, wire
+from mere.serve.gateway import decode, errors, wire
 from mere.serve.gateway.activity import Seat
 from mere.serve.gateway.audit import Entry, Log
 from mere.serve.gateway.commands import Commands
@@ -342,7 +342,7 @@ def told(error: Exception, *, quiet: bool = False) -> PgError:
     if isinstance(error, PgError):
         return error
     if isinstance(error, MereError):
-        return PgError("58000", error.message, hint=error.remedy)
+        return errors.of_mere(error)
     if isinstance(error, MemoryError):
         return PgError("53200", "out of memory")
     if not quiet:

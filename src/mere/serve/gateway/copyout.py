@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mere.serve.gateway import encode
+from mere.serve.gateway.copyoptions import EVERY, Options
 from mere.serve.gateway.port import Field, PgError
 from mere.serve.gateway.wire import message
 
@@ -19,48 +19,6 @@ _ESCAPES = ((b"\\", b"\\\\"), (b"\b", b"\\b"), (b"\f", b"\\f"), (b"\n", b"\\n"),
             (b"\v", b"\\v"))  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Options:
-    format: str = "text"
-    delimiter: str = "\t"
-    null: str = "\\N"
-    header: bool = False
-    quote: str = '"'
-    escape: str = '"'
-    force_quote: frozenset[str] = frozenset()
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Options:
-        """Those that were given; what they leave open depends on the format. 22023 and 0A000 where they do not fit."""
-        format_ = str(given.get("format", "text")).lower()
-        if format_ not in ("text", "csv", "binary"):
-            raise PgError("22023", f'COPY format "{format_}" not recognized')
-        csv = format_ == "csv"
-        for name in ("quote", "escape", "force_quote") if not csv else ():
-            if name in given:
-                raise PgError("0A000", f"COPY {name.upper()} requires CSV mode")
-        if format_ == "binary" and (
-            wrong := next((each for each in given if each in ("delimiter", "null", "header")), "")
-        ):
-            raise PgError("42601", f"cannot specify {wrong.upper()} in BINARY mode")
-        quote = str(given.get("quote", '"'))
-        options = cls(
-            format_,
-            str(given.get("delimiter", "," if csv else "\t")),
-            str(given.get("null", "" if csv else "\\N")),
-            bool(given.get("header", False)),
-            quote,
-            str(given.get("escape", quote)),
-            frozenset(given.get("force_quote", ())),
-        )
-        for name, character in (("delimiter", options.delimiter), ("quote", quote), ("escape", options.escape)):
-            if len(character.encode()) != 1:
-                raise PgError("0A000", f"COPY {name} must be a single one-byte character")
-        if options.delimiter in "\r\n" or (not csv and options.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789"):
-            raise PgError("22023", f'COPY delimiter cannot be "{options.delimiter}"')
-        return options
-
-
 class Copy:
     """Encodes the batches of one COPY. Before the first comes what `begin` says, after the last what `end` says."""
 
@@ -70,6 +28,8 @@ class Copy:
         self._fields = fields
         self._zone = zone
         self._unsigned = options.format == "binary"
+        for name in sorted(options.force_quote - {*EVERY, *(field.name for field in fields)}):
+            raise PgError("42703", f'column "{name}" does not exist')
 
     def begin(self) -> bytes:
         if not self.options.header:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
@@ -22,7 +22,7 @@ from mere.serve.gateway.port import PgError
 
 @dataclass(frozen=True)
 class Context:
-    """What functions such as current_user tell, and what changes with set_config."""
+    """What functions such as current_user tell."""
 
     user: str
     database: str
@@ -31,7 +31,7 @@ class Context:
     schemas: tuple[str, ...] = ()  # of the search path, as far as they exist
     pid: int = 0
     version: str = ""
-    set: Callable[[str, str | None, bool], None] = field(default=lambda *_: None)
+    session: int = 0  # by which set_config knows it
 
 
 def mend(tree: exp.Expr, context: Context) -> exp.Expr:

@@ -61,9 +61,11 @@ class Engine:
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
 
-    def add(self, name: str, function: Callable[[str, int, bool], bool]) -> None:
-        """A function of Python's, which is called for every row: it does something."""
-        self._connection.create_function(name, function, side_effects=True)
+    def add(self, name: str, function: Callable[..., bool | str | None]) -> None:
+        """A function of Python's, which is called for every row, also with NULL: it does something."""
+        from duckdb.func import SPECIAL
+
+        self._connection.create_function(name, function, side_effects=True, null_handling=SPECIAL)
 
     def reaches(self, folder: str) -> bool:
         return any(f"{folder.rstrip('/')}/".startswith(f"{known.rstrip('/')}/") for known in self.folders)

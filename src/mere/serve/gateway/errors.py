@@ -15,7 +15,7 @@ from mere.serve.gateway.port import PgError
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_OURS = re.compile(r"^([0-9A-Z]{5}):(.*)", re.DOTALL)
+_OURS = re.compile(r"^(?:Python exception .* the UDF: ValueError: )?([0-9A-Z]{5}):(.*)", re.DOTALL)
 
 # By the kind of DuckDB's error, and by words in its message: the first that fits.
 _STATES: Sequence[tuple[str, str, str]] = (

@@ -70,9 +70,8 @@ def _setting(values: Sequence[exp.Expr], context: Context) -> exp.Expr:
 def _set_config(values: Sequence[exp.Expr], context: Context) -> exp.Expr:
     if len(values) != 3:
         raise PgError("42883", "function set_config takes a name, a value and whether it is local")
-    name, value = plain(values[0], "set_config"), plain(values[1], "set_config")
-    context.set(name, value, isinstance(values[2], exp.Boolean) and bool(values[2].this))
-    return text(value)
+    given = [cast(each, type_) for each, type_ in zip(values, ("VARCHAR", "VARCHAR", "BOOLEAN"), strict=True)]
+    return call(functions.SET, cast(number(context.session), "BIGINT"), *given)
 
 
 def plain(node: exp.Expr, function: str) -> str:

@@ -202,7 +202,9 @@ SESSION = words("""
     pg_terminate_backend
 """)
 
-SIGNAL = "mere_signal"  # (user, process, whether to end it): a function of Python's that DuckDB is given
+# Functions of Python's that DuckDB is given.
+SIGNAL = "mere_signal"  # (user, process, whether to end it)
+SET = "mere_set"  # (the session's number, name, value, whether it is local)
 
 # They return rows, and may stand in FROM.
 TABLES = words("""
@@ -228,7 +230,7 @@ DUCKDB = (
     minute second list_extract array_slice quantile_cont quantile_disc list first last arbitrary json_contains
     json_exists array_extract struct_extract
 """)
-    | {SIGNAL}
+    | {SIGNAL, SET}
 )
 
 

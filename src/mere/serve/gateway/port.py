@@ -73,8 +73,7 @@ class Statement:
     FETCH           name: str; count: int, None for ALL, below 0 for backward; absolute: bool, optional, if the count is
                     a row's number (FIRST: 1, LAST: -1). MOVE is a FETCH with the tag MOVE
     CLOSE           name: str or None for ALL
-    COPY_OUT        statement: Statement, the query; options: dict with those of format (text, csv, binary), delimiter,
-                    null, header (bool), quote, escape, force_quote (list of names, or ["*"]) that were given
+    COPY_OUT        statement: Statement, the query; options: copyoptions.Options
     PREPARE         name: str; statement: Statement, the query; types: tuple of oids
     EXECUTE         name: str; values: tuple of the literals' texts, None for NULL
     DEALLOCATE      name: str or None for ALL
@@ -132,6 +131,11 @@ class Answer(Protocol):
 class Session(Protocol):
     """One connection as the SQL part sees it: a user, a database (a ref), its settings, its pin. `read`, `describe`,
     `run` and an answer's batches are called in a thread; all others by the event loop, and take no time."""
+
+    @property
+    def database(self) -> str:
+        """The ref that it reads: not always the name that was asked for."""
+        ...
 
     @property
     def settings(self) -> dict[str, str]:

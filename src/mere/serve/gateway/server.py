@@ -161,7 +161,7 @@ class Server:
             lambda: self.backend.connect(client.user, client.database, client.settings, client.process)
         )
         try:
-            await self._converse(link, client, session)
+            await self._converse(link, replace(client, database=session.database), session)
         finally:
             session.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mere.serve.gateway.backend import LakeBackend
 
 _BATCH = 4096  # rows: few enough for long texts, enough to be quick
+_NUMBERS = itertools.count(1)  # of the sessions
 _NUMBERED = re.compile(r"_\d+$")
 
 
@@ -43,8 +45,9 @@ class LakeSession:
         self._role = role
         self._seen: tuple[Pin, frozenset[str]] | None = None
         self._user = user
-        self._database = database
+        self.database = database
         self._process = process
+        self.number = next(_NUMBERS)
         path = settings_.path(self._schemas(backend.pin(database)))
         # Never changed in place: whoever has asked for them keeps what they were.
         self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": path}
@@ -72,7 +75,7 @@ class LakeSession:
     def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
         if (shown := self._shown(statement)) is not None:
             return Described((), _fields(shown.schema), shown.schema)
-        compiled = self._compiler(lambda *_: None).compile(statement.about["query"].tree, declared)
+        compiled = self._compiler().compile(statement.about["query"].tree, declared)
         try:
             sql = compiled.sql_without_values if values is None else compiled.sql
             compiled.confirm(sql)
@@ -94,7 +97,7 @@ class LakeSession:
     def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> LakeAnswer | FixedAnswer:
         if (shown := self._shown(statement)) is not None:
             return FixedAnswer(shown)
-        compiled = self._compiler(self.set).compile(statement.about["query"].tree, oids)
+        compiled = self._compiler().compile(statement.about["query"].tree, oids)
         try:
             if compiled.oids and not values:
                 raise PgError("42P02", "there is no parameter $1")
@@ -132,9 +135,9 @@ class LakeSession:
     def begin(self, commit: str | None = None) -> None:
         self._in_transaction = True
         try:
-            self._pin = self._backend.pin(self._database, commit) if commit is not None else None
+            self._pin = self._backend.pin(self.database, commit) if commit is not None else None
         except MereError as error:
-            raise _unreachable(error, self._database) from error
+            raise _unreachable(error, self.database) from error
 
     def end(self) -> None:
         self._in_transaction = False
@@ -142,7 +145,7 @@ class LakeSession:
 
     def _current(self) -> Pin:
         if self._pin is None or not self._in_transaction:
-            self._pin = self._backend.pin(self._database)
+            self._pin = self._backend.pin(self.database)
         return self._pin
 
     # Settings
@@ -184,29 +187,29 @@ class LakeSession:
     def close(self) -> None:
         self.cancel()
 
-    def _compiler(self, set_: Callable[[str, str | None, bool], None]) -> Compiler:
+    def _compiler(self) -> Compiler:
         try:
             pin = self._current()
         except MereError as error:
-            raise _unreachable(error, self._database) from error
+            raise _unreachable(error, self.database) from error
         known = self.settings
         path, seen = settings_.schemas(known["search_path"]), self._schemas(pin)
         context = Context(
             user=self._user,
-            database=self._database,
+            database=self.database,
             commit=pin.commit,
             settings=known,
             schemas=tuple(schema for schema in path if schema == "public" or schema in seen),
             pid=self._process,
             version=self._backend.version,
-            set=set_,
+            session=self.number,
         )
         tables = catalog.tables(pin, self._role, lambda: self._surroundings(known))
         return Compiler(pin, self._role, context, tables, path, self._backend.engine_for, self._backend.plans)
 
     def _surroundings(self, settings: dict[str, str]) -> Surroundings:
         return Surroundings(
-            database=self._database,
+            database=self.database,
             databases=self._backend.databases(self._role),
             user=self._user,
             settings=settings,

@@ -68,14 +68,15 @@ class Setting:
             raise self._invalid(text)
         plain, unit = found.groups()
         value = float(int(plain, 16)) if "x" in plain.lower() else float(plain)
+        if not math.isfinite(value):
+            raise self._invalid(text)
         if unit:
             value = value * self._size(unit, text) / self._base
         if self.type == "integer":
-            value = float(round(value)) if math.isfinite(value) else value
+            value = float(round(value))
         if not float(self.lowest) <= value <= float(self.highest):
-            shown = _plain(value) if math.isfinite(value) else text
             bounds = f"({self.lowest} .. {self.highest})"
-            raise PgError("22023", f'{shown} is outside the valid range for parameter "{self.name}" {bounds}')
+            raise PgError("22023", f'{_plain(value)} is outside the valid range for parameter "{self.name}" {bounds}')
         return value
 
     def shown(self, value: str) -> str:
