@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from mere.names import TableName
 from mere.project.model import Kind, Model
 from mere.project.sourcefile import READABLE
 from mere.sources import declaration
+from mere.sources.meaning import differences
 from mere.sources.opened import opened
 from mere.sources.source import (
     Database,
@@ -280,13 +282,17 @@ def test_what_is_wrong_with_a_function(project: MakeProject, text: str, message:
 SAME, OTHER = "same", "other"
 COLUMN = "files: a.csv\ncolumns: {a: %s}"
 FILES_MEAN = [
-    ("files", "files: data/a.csv", "files: s3://b/c.csv", SAME),
-    ("files", "files: data/*/*.csv", "files: data/**/*.csv", SAME),
-    ("files", "files: data/a-{date}.csv", "files: data/b/c_{date}.csv", SAME),
+    ("files", "files: data/a.csv", "files: s3://b/a.csv", SAME),
+    ("files", "files: data/a-{date}.csv", "files: '${PLACE}/b/a-{date}.csv'", SAME),
+    ("files", "files: data/a.csv", "files: data/b.csv", OTHER),
+    ("files", "files: data/*/*.csv", "files: data/**/*.csv", OTHER),
+    ("files", "files: data/*/a.csv", "files: data/e*/a.csv", OTHER),
+    ("files", "files: data/*.csv", "files: data/?.csv", OTHER),
+    ("files", "files: data/a-{date}.csv", "files: data/b/c_{date}.csv", OTHER),
     ("files", "files: data/a-{date}.csv", "files: data/a-*.csv", OTHER),
     ("files", "files: data/{a}-{b}.csv", "files: data/{b}-{a}.csv", OTHER),
     ("files", "files: data/{a}-*.csv", "files: data/*-{a}.csv", OTHER),
-    ("files", "files: data/{a}.csv\npath_columns: false", "files: data/*.csv\npath_columns: false", SAME),
+    ("files", "files: data/{a}.csv\npath_columns: false", "files: data/*.csv\npath_columns: false", OTHER),
     ("path_columns", "files: data/{a}.csv", "files: data/{a}.csv\npath_columns: false", OTHER),
     ("format", "files: data/a.csv", "files: data/a.csv\nformat: jsonl", OTHER),
     ("on_change", "files: a.csv", "files: a.csv\non_change: append", SAME),
@@ -294,7 +300,7 @@ FILES_MEAN = [
     ("empty_files", "files: a.csv", "files: a.csv\nempty_files: skip", SAME),
     ("s3", "files: s3://b/a.csv", "files: s3://b/a.csv\ns3: {endpoint: 'http://127.0.0.1:1'}", SAME),
     ("snapshots", "files: a.csv", "files: a.csv\nsnapshots: each", SAME),
-    ("start", "files: a.csv", "files: a.csv\nstart: 2024-01", SAME),
+    ("start", "files: a.csv", "files: a.csv\nstart: 2024-01", OTHER),
     ("columns", "files: a.csv\ncolumns: {a: int, b: int}", "files: a.csv\ncolumns: {b: int, a: int}", SAME),
     ("columns.type", COLUMN % "int", COLUMN % "bigint", OTHER),
     ("columns.from", COLUMN % "{from: A}", COLUMN % "{from: B}", OTHER),
@@ -358,6 +364,30 @@ def test_of_every_setting_it_is_known_whether_it_changes_the_meaning() -> None:
     assert {setting for setting, *_ in FILES_MEAN} == {"files", *every}
     assert {setting for setting, *_ in REST_MEAN} == {*declaration.REST_KEYS, "key"}
     assert {setting for setting, *_ in DATABASE_MEAN} == set(declaration.DATABASE_KEYS)
+
+
+def test_a_change_is_told_in_words_without_what_may_be_secret(project: MakeProject) -> None:
+    def said(text: str) -> Mapping[str, str]:
+        return source_of(project({TRIPS: text}).model("bronze.trips")).settings
+
+    one = said("rest: {url: 'https://a.example/v1/orders?token=t0ken', params: {secret: s3cret, n: 5}, records: data}")
+    two = said("rest: {url: 'https://a.example/v2/orders?token=other', params: {secret: other}}")
+    assert differences(one, two) == [
+        "`rest.params.n` changed",
+        "`rest.params.secret` changed",
+        "`rest.records` was data, is now empty",
+        "`rest.url` was /v1/orders, is now /v2/orders",
+        "`rest.url` changed",
+    ]
+    file = said("files: https://user:${PW}@h.example/a.csv?token=t0ken")
+    assert not [each for each in ("t0ken", "s3cret", "user") if each in str([*one.values(), *file.values()])]
+
+
+@pytest.mark.parametrize("files", ["a-?.csv", "s3://b/a-?.csv.gz", "${DATA}/a-?.csv", "${DATA}/a.csv?token=1", "?.csv"])
+def test_the_format_is_told_by_a_name_with_a_question_mark(project: MakeProject, files: str) -> None:
+    feed = source_of(project({TRIPS: f'files: "{files}"'}).model("bronze.trips")).feed
+    assert isinstance(feed, Files)
+    assert feed.format is Format.CSV
 
 
 def test_a_place_of_a_profile_may_have_other_fields(project: MakeProject) -> None:

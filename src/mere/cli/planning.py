@@ -219,7 +219,7 @@ def print_plan(due: Plan) -> None:
         for note in step.notes:
             click.echo(f"note: {step.model}: {note}")
     for step in due.blocked:
-        click.echo(f"\n{step.model} needs a decision: {step.reasons[0]}")
+        click.echo(f"\n{step.model} needs a decision: {'; '.join(step.reasons)}")
         click.echo("\n".join(f"  {line}" for line in step.remedy.splitlines()))
     for each in due.left_behind:
         click.echo(f"\n{each.table} is on {due.ref}, but {_why_left(each)}.")

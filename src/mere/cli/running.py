@@ -48,7 +48,8 @@ from mere.pipeline.request import IfRunning
     "--accept",
     multiple=True,
     metavar="MODEL",
-    help="Of an append model: leave out rows of its input that were exchanged, and take what is new.",
+    help="Of an append model: leave out rows of its input that were exchanged, and take what is new. Of a source: load "
+    "files that were renamed as new ones.",
 )
 @click.option(
     "--if-running",

@@ -13,7 +13,7 @@ from mere.names import TableName
 from mere.pipeline.facts import LakeFacts
 from mere.pipeline.layout import layout_of
 from mere.pipeline.plan import points_of
-from mere.pipeline.state import PROPERTY, Point, Points, State, shape_of
+from mere.pipeline.state import PROPERTY, Point, Points, State, settings_of, shape_of
 from mere.project.graph import Graph
 from mere.project.model import Kind, Model
 from mere.windows import NEVER
@@ -60,6 +60,7 @@ def accepted(model: Model, facts: LakeFacts) -> State:
         layout=layout_of(model),
         audits=standing.state.audits if standing.state else None,
         accepted=left_out,
+        settings=settings_of(model),
     )
 
 
@@ -90,7 +91,8 @@ def with_code(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeF
     """Only the code counts as built (`--forward-only`): what changed in the inputs is still to be dealt with."""
     states: States = {}
     for name in names:
-        standing = facts.standing(name)
-        if graph.models[name].kind.keeps_rows and standing and standing.state:
-            states[name] = {PROPERTY: replace(standing.state, code=graph.models[name].code).to_json()}
+        model, standing = graph.models[name], facts.standing(name)
+        if model.kind.keeps_rows and standing and standing.state:
+            state = replace(standing.state, code=model.code, settings=settings_of(model))
+            states[name] = {PROPERTY: state.to_json()}
     return lake.set_properties(states, on=on) if states else None

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from mere.pipeline.asked import asked
 from mere.pipeline.layout import layout_of
-from mere.pipeline.state import Points, State, shape_of
+from mere.pipeline.state import Points, State, settings_of, shape_of
 from mere.pipeline.steps import Action, Step
 from mere.project.model import Kind
 from mere.windows import NEVER, Spans
@@ -30,6 +30,7 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         observed=step.observations[-1].at if step.observations else None,
         layout=layout_of(model),
         audits=asked(model),
+        settings=settings_of(model),
     )
     if before is None:
         return state
@@ -42,7 +43,8 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
 
 def under_way(step: Step, before: State | None, points: Points, run: str, done: Spans) -> State:
     """Some batches are there. What the inputs were before still counts, so that the rest stays due."""
-    state = before or State(
-        step.model.code, shape_of(step.model), points, None, run, pending=(step.spans | step.pending) - done
-    )
+    model = step.model
+    pending = (step.spans | step.pending) - done
+    first = State(model.code, shape_of(model), points, None, run, pending=pending, settings=settings_of(model))
+    state = before or first
     return replace(state, run=run, built=state.built | done, towards=points, done=done)

@@ -26,7 +26,6 @@ from mere.pipeline.steps import Action, Delta, Facts, Plan, Standing, Step, Wish
 from mere.project.canonical import same_sql
 from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
-from mere.sources.source import Source
 from mere.windows import LAST, NEVER, Grain, Span, Spans, stamp
 
 Effects = Mapping[str, Spans | None]  # tables that steps before will change, and where; None: anywhere
@@ -97,11 +96,13 @@ def _due(model: Model, standing: Standing, facts: Facts, wish: Wish, effects: Ef
             return _blocked(model, f"{because[0]}: what was loaded may not be there any more")
         return _afresh(model, facts, wish, effects, *because)
     keeps_code = model.kind.keeps_rows and model.name in wish.forward_only
+    if model.kind is Kind.SOURCE and not keeps_code and (asks := loading.other_settings(model, state, facts)):
+        return asks
     if not some and not keeps_code and not same_code(model, state.code):
         why = f"{_language(model)} changed"
         if model.kind is Kind.SCD2:
             return scd2.new_code(model, why)
-        if model.kind in (Kind.APPEND, Kind.SOURCE):
+        if model.kind is Kind.APPEND:
             return _new_code(model, why)
         return _afresh(model, facts, wish, effects, why)
     return _since_then(model, state, facts, wish, effects)
@@ -144,7 +145,7 @@ def reads_samples(model: Model, facts: Facts) -> bool:
 
 
 def _new_code(model: Model, why: str) -> Step:
-    """It may hold rows that its input, or the world outside, has no more: to let them go is not ours to say."""
+    """It may hold rows that its input has no more: to let them go is not ours to say."""
     return Step(
         model,
         Action.BLOCKED,
@@ -161,8 +162,6 @@ def same_code(model: Model, code: str) -> bool:
 def _language(model: Model) -> str:
     if isinstance(model.body, Csv):
         return "its file"
-    if isinstance(model.body, Source):
-        return "its declaration"
     return "SQL" if isinstance(model.body, Sql) else "Python code"
 
 

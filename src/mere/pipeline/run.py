@@ -144,7 +144,7 @@ def _refuse_samples_of_main(request: Request) -> None:
 def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.", branch: str | None = None) -> None:
     """`branch`: of the run, if the plan was made there."""
     if due.blocked:
-        lines = [*(f"{step.model}: {step.reasons[0]}" for step in due.blocked), untouched]
+        lines = [*(f"{step.model}: {'; '.join(step.reasons)}" for step in due.blocked), untouched]
         remedies = (within(step.remedy, branch) if branch else step.remedy for step in due.blocked)
         raise RunFailed("\n".join(lines), remedy="\n".join(remedies))
 

@@ -17,7 +17,7 @@ from mere.project.model import Kind, Model, NullTimes
 from mere.sources.source import Source
 from mere.windows import NEVER, Spans, in_words, instant, stamp
 
-__all__ = ["PROPERTY", "Point", "Points", "State", "digest", "shape_of"]
+__all__ = ["PROPERTY", "Point", "Points", "State", "digest", "settings_of", "shape_of"]
 
 _VERSION = 1
 
@@ -62,6 +62,7 @@ class State:
     form: tuple[int, ...] | None = None
     # Of an append model: up to where rows of its input that are not just new are left out, as the user has said.
     accepted: Points = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)  # of a source: see `sources.meaning`
 
     def to_json(self) -> str:
         raw = {
@@ -85,6 +86,7 @@ class State:
             "layout": self.layout.to_json() if self.layout else None,
             "form": self.form,
             "accepted": {name: point.to_json() for name, point in sorted(self.accepted.items())},
+            "settings": dict(self.settings),
             "audits": " ".join(self.audits) if self.audits is not None else None,
         }
         return orjson.dumps({name: value for name, value in raw.items() if value not in (None, [], {}, False)}).decode()
@@ -116,6 +118,7 @@ class State:
                 layout=Layout.from_json(raw["layout"]) if raw.get("layout") else None,
                 form=tuple(raw["form"]) if raw.get("form") else None,
                 accepted=_points(raw.get("accepted", {})),
+                settings=raw.get("settings", {}),
                 audits=tuple(raw["audits"].split()) if "audits" in raw else None,
             )
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -135,6 +138,10 @@ def shape_of(model: Model) -> str:
     if isinstance(model.body, Source):
         return f"{model.kind} of {type(model.body.feed).__name__.lower()}"
     return "; ".join([f"{model.kind}{by_time}{_by_key(model)}{_versions(model)}", *context, *inputs])
+
+
+def settings_of(model: Model) -> Mapping[str, str]:
+    return model.body.settings if isinstance(model.body, Source) else {}
 
 
 def _by_key(model: Model) -> str:

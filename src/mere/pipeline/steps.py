@@ -139,7 +139,8 @@ class Wish:
     refresh: frozenset[TableName] = frozenset()
     forward_only: frozenset[TableName] = frozenset()
     breaking: frozenset[TableName] = frozenset()  # may lose columns, or have them narrowed
-    accepted: frozenset[TableName] = frozenset()  # append models that leave out rows which are not just new
+    # Append models that leave out rows which are not just new, and sources that load renamed files as new ones.
+    accepted: frozenset[TableName] = frozenset()
     only: Spans | None = None  # these windows, whether they are due or not, and no others
     settled: frozenset[TableName] = frozenset()  # models that this run has built: of them, only what came since is due
     limit: int | None = None  # at most so many windows of a model, the newest

@@ -13,7 +13,7 @@ from mere.errors import ConfigError, UsageError
 from mere.names import TableName, near
 from mere.project.model import Kind, Model
 from mere.project.problems import Problems
-from mere.sources.meaning import meaning
+from mere.sources.meaning import meaning, settings_of
 from mere.sources.source import Database, Files, Rest, Source
 
 CHANGED = "changed"
@@ -67,8 +67,9 @@ class Graph:
             else:
                 raise ConfigError(f"{name} is a function, which is nowhere else", file=place.file, line=place.line)
             body = replace(model.body, feed=feed)
-            if isinstance(feed, Files):  # the fields of the path may be others
-                body = replace(body, code=meaning(body))
+            if isinstance(feed, Files):  # the pattern may be another
+                said = settings_of(body)
+                body = replace(body, code=meaning(said), settings=said)
             models[model.name] = replace(model, body=body)
         return Graph(models)
 

@@ -18,7 +18,7 @@ from mere.project.model import Kind, Model
 from mere.project.problems import Problems
 from mere.project.settings import SOURCE_KEYS, Settings, name_by_path, read_settings
 from mere.sources import declaration
-from mere.sources.meaning import meaning
+from mere.sources.meaning import meaning, settings_of
 from mere.sources.source import RESERVED, Feed, Files, Function, OnChange, Rest, Source
 
 DEFAULT_SCHEMA = "bronze"
@@ -68,7 +68,8 @@ def body_of(found: Mapping[str, Entry], feed: Feed, code: str, problems: Problem
     settings.fields["columns"].update(described)
     with problems.gather():
         _check_trace(found, source)
-    return replace(source, code=meaning(source, settings.fields.get("key", ()), code))
+    said = settings_of(source, settings.fields.get("key", ()), code)
+    return replace(source, code=meaning(said), settings=said)
 
 
 def model_of(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from mere.config import declared_s3, is_s3
 from mere.entries import VARIABLE, Entry
 from mere.names import parse_age
+from mere.sources.pattern import without_query
 from mere.sources.source import (
     Database,
     Declared,
@@ -83,7 +84,7 @@ def read_files(entry: Entry, found: Mapping[str, Entry]) -> Files:
 
 
 def _format_of(location: str, entry: Entry) -> Format:
-    name = location.partition("?")[0]
+    name = without_query(location)
     for packed in _PACKED:
         name = name.removesuffix(packed)
     format_ = next((each for suffix, each in _SUFFIXES.items() if name.endswith(suffix)), None)

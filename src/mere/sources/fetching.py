@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from mere.config import is_s3
 from mere.errors import LakeError, MetadataMissing, SourceError
 from mere.sources import cache as copies
-from mere.sources.listing import CHECK_BUCKET, disk_version, is_on_web, s3_of, unanswered
+from mere.sources.listing import CHECK_BUCKET, disk_version, s3_of, unanswered
+from mere.sources.pattern import is_on_web
 from mere.sources.source import Files, Portion
 
 if TYPE_CHECKING:

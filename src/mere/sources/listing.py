@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mere.config import S3Settings, is_s3
 from mere.errors import ConfigError, LakeError, SourceError
-from mere.sources.pattern import Match, Pattern
+from mere.sources.pattern import Match, Pattern, is_on_web
 from mere.sources.source import Files, Portion
 from mere.windows import FIRST, Span
 
@@ -43,10 +43,6 @@ def listed(files: Files, folder: Path, wait: Callable[[float], None] = time.slee
     else:
         found = _on_disk(pattern, folder)
     return sorted(found, key=lambda portion: (portion.span.start if portion.span else FIRST, portion.name))
-
-
-def is_on_web(location: str) -> bool:
-    return location.startswith(("http://", "https://"))
 
 
 def disk_version(status: os.stat_result) -> str:

@@ -1,47 +1,91 @@
-"""What in a source's declaration decides what its columns mean, as a hash: not where the data is, how it is fetched
-or how much of it may be bad."""
+"""What in a source's declaration decides which files belong to it and what its columns mean, by setting: not how data
+is fetched or how much of it may be bad."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from mere.sources.pattern import fields_in_order
+from mere.sources.pattern import below_base, without_query
 from mere.sources.source import Database, Files, Function, Rest, Source
 
+Settings = Mapping[str, str]  # as they are written, or a digest of what is not to be shown
+FILES = "files"
+_HIDDEN = ("function", "rest.url?", "rest.params.")
 # A variable at the start may be the whole address, or its first part.
 _PLACE = re.compile(r"^(?:\$\{[^}]*\}|[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)")
 
 
-def meaning(source: Source, key: Sequence[str] = (), function: str = "") -> str:
+def settings_of(source: Source, key: Sequence[str] = (), function: str = "") -> Settings:
     """`key`: of the table; `function`: a fingerprint of the one that is called."""
-    how: list[Any] = [
-        function,
-        {name: [each.type, each.source, each.format] for name, each in source.columns.items()},
-        source.keep_names,
-        source.path_columns,
-        asdict(source.trace),
-    ]
+    found: dict[str, object] = {"function": _digest(function) if function else None}
+    for name, column in source.columns.items():
+        found |= {
+            f"columns.{name}": column.type or "of any type",
+            f"columns.{name}.from": column.source,
+            f"columns.{name}.format": column.format,
+        }
+    found["names"] = "keep" if source.keep_names else "by_rule"
+    found["path_columns"] = source.path_columns
+    found |= {f"trace.{name}": value for name, value in asdict(source.trace).items()}
+    found |= dict(_of_feed(source, key))
+    given = {name: value for name, value in found.items() if value is not None}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
+
+
+def _of_feed(source: Source, key: Sequence[str]) -> Iterator[tuple[str, object]]:
     match source.feed:
         case Files() as files:
-            how += [files.format, asdict(files.text)]
-            # The fields of the path become columns; without a header, columns are known by their order alone.
-            how += [fields_in_order(files.location) if source.path_columns else []]
-            how += [[] if files.text.header else list(source.columns)]
+            yield FILES, without_query(files.location)
+            yield "format", str(files.format)
+            yield "start", f"{files.start:%Y-%m-%dT%H:%M}" if files.start else None
+            yield from ((f"csv.{name}", value) for name, value in asdict(files.text).items())
+            # Without a header, columns are known by their order alone.
+            yield "columns", None if files.text.header else ", ".join(source.columns)
         case Rest() as rest:
-            what = _PLACE.sub("", rest.url), dict(rest.params)
-            how += [*what, rest.records, rest.cursor, _by_key(rest.cursor, key)]
+            path, _, query = _PLACE.sub("", rest.url).partition("?")
+            yield "rest.url", path
+            yield "rest.url?", _digest(query) if query else None
+            yield from ((f"rest.params.{name}", _digest(value)) for name, value in rest.params.items())
+            yield "rest.records", rest.records
+            yield "rest.cursor", rest.cursor
+            yield "key", _by_key(rest.cursor, key)
         case Database() as database:
-            how += [database.table, database.query, database.cursor, _by_key(database.cursor, key)]
+            yield "database.table", database.table
+            yield "database.query", database.query
+            yield "database.cursor", database.cursor
+            yield "key", _by_key(database.cursor, key)
         case Function() as feed:
-            how += [feed.cursor, _by_key(feed.cursor, key)]
-    return hashlib.sha256(json.dumps(how, sort_keys=True).encode()).hexdigest()
+            yield "cursor", feed.cursor
+            yield "key", _by_key(feed.cursor, key)
 
 
-def _by_key(cursor: str | None, key: Sequence[str]) -> list[str]:
+def meaning(settings: Settings) -> str:
+    """A hash. Files are known by their names below the folder of the source, which may move."""
+    known = {**settings, FILES: below_base(settings[FILES])} if FILES in settings else settings
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+def differences(then: Settings, now: Settings) -> list[str]:
+    """Each setting that changed, in words, with its old and new value."""
+    changed = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
+    return [_in_words(name, then.get(name), now.get(name)) for name in changed]
+
+
+def _in_words(name: str, then: str | None, now: str | None) -> str:
+    if name.startswith(_HIDDEN):
+        return f"`{name.removesuffix('?')}` changed"
+    was, is_now = ("not set" if value is None else value or "empty" for value in (then, now))
+    return f"`{name}` was {was}, is now {is_now}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _by_key(cursor: str | None, key: Sequence[str]) -> str | None:
     """Rows that come by a cursor go in by the key; without a cursor, it only says what is unique."""
-    return list(key) if cursor else []
+    return ", ".join(key) or None if cursor else None

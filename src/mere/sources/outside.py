@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -22,6 +22,7 @@ class Offered:
     changed: tuple[Portion, ...] = ()
     same: tuple[Portion, ...] = ()
     gone: tuple[Loaded, ...] = ()
+    renamed: tuple[tuple[Portion, Loaded], ...] = ()  # new ones that were loaded under a name that is gone
     problem: str | None = None  # why it cannot be asked
     remedy: str = ""
 
@@ -58,17 +59,38 @@ class Outside:
         same = [each for each in known if self._is_same(each, loaded[each.name])]
         kept = {each.name for each in same}
         names = {each.name for each in portions}
+        gone = [each for name, each in loaded.items() if name not in names]
         return Offered(
             tuple(new),
             tuple(each for each in known if each.name not in kept),
             tuple(same),
-            tuple(each for name, each in loaded.items() if name not in names),
+            tuple(gone),
+            tuple(self._renamed(new, gone)),
         )
+
+    def _renamed(self, new: Iterable[Portion], gone: Iterable[Loaded]) -> Iterator[tuple[Portion, Loaded]]:
+        """By where they are, and by their bytes: a file that was renamed, or is reached by another pattern."""
+        by_location = {each.location: each for each in gone}
+        by_size: dict[int, list[Loaded]] = {}
+        for each in gone:
+            if each.rows or each.bad:
+                by_size.setdefault(each.size, []).append(each)
+        for portion in new:
+            alike = (each for each in by_size.get(portion.size, ()) if self._has_bytes_of(portion, each))
+            if found := by_location.get(portion.location) or next(alike, None):
+                yield portion, found
+
+    def _has_bytes_of(self, portion: Portion, loaded: Loaded) -> bool:
+        """Files of different windows have the same bytes by chance."""
+        if portion.span and loaded.span and portion.span != loaded.span:
+            return False
+        return portion.version == loaded.version if loaded.checksum is None else self._has_checksum(portion, loaded)
 
     def _is_same(self, portion: Portion, loaded: Loaded) -> bool:
         """A file that was only touched, or copied elsewhere, has another time and the same content."""
-        if portion.version == loaded.version:
-            return True
+        return portion.version == loaded.version or self._has_checksum(portion, loaded)
+
+    def _has_checksum(self, portion: Portion, loaded: Loaded) -> bool:
         if loaded.checksum is None or portion.size != loaded.size or "://" in portion.location:
             return False
         from mere.sources.fetching import checksum_of

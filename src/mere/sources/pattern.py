@@ -45,6 +45,7 @@ _SLASH = re.compile(r"/(?![^{}]*\})")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _AT_THE_END = re.compile(r"[?#].*", re.DOTALL)
+_QUERY = re.compile(r"\?[^/?]*=.*", re.DOTALL)
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 _HOST = re.compile(r"(?:\[[^]]*\]|[^:@]+)(?::[0-9]+)?")
 
@@ -130,7 +131,7 @@ def _split(location: str) -> tuple[str, str]:
     if on_web:
         if any(f"{{{field}}}" in urlsplit(place).query for field in TIME_FIELDS):
             raise ValueError("a field cannot stand behind the ? of a web address: that part names no file")
-        place = _AT_THE_END.sub("", _USER.sub("", place))
+        place = without_query(place)
     head, slash, path = place.partition("://")[2].partition("/")
     if not head or not slash or not _is_fixed(head):
         raise ValueError(f"the {'host' if on_web else 'bucket'} has to be named, with the files after it")
@@ -224,10 +225,24 @@ def _written(part: str, start: datetime) -> str:
     return "".join(written[_WRITTEN[token["field"]]] if token["field"] else token[0] for token in _tokens(part))
 
 
-def fields_in_order(location: str) -> list[str]:
-    """The fields of a pattern, with the wildcards among which they stand; empty without a field."""
-    found = [token[0] for token in _TOKEN.finditer(location) if token["field"] is not None or token["wild"]]
-    return found if any(each.startswith("{") for each in found) else []
+def is_on_web(location: str) -> bool:
+    return location.startswith(("http://", "https://"))
+
+
+def without_query(location: str) -> str:
+    """`?` is a wildcard, but in a web address, which a variable at the start may be, it begins a query."""
+    if is_on_web(location):
+        return _AT_THE_END.sub("", _USER.sub("", location))
+    return _QUERY.sub("", location) if location.startswith("$") else location
+
+
+def below_base(location: str) -> str:
+    """Of a pattern, what decides how files are called. One that is yet to be completed by variables is all of it, where
+    it cannot be read."""
+    try:
+        return "/".join(Pattern.parse(location).parts)
+    except ValueError:
+        return location
 
 
 def _tokens(part: str) -> Iterator[re.Match[str]]:

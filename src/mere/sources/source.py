@@ -172,6 +172,8 @@ class Source:
     path_columns: bool = True  # the fields of the pattern become columns
     trace: Trace = field(default_factory=Trace)
     every: timedelta | None = None  # it is not asked again before
+    # What `code` is a hash of, by setting and without secrets.
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 from mere.pipeline.state import State
 from mere.pipeline.steps import Action, Facts, Load, Step, Wish
 from mere.project.model import Kind, Model
+from mere.sources.meaning import FILES, differences
 from mere.sources.outside import Offered
 from mere.sources.pattern import Pattern
 from mere.sources.source import Files, Loaded, OnChange, Portion, Source
@@ -47,7 +48,7 @@ def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step:
     if not pressing and (at := _next_time(body, loaded.values())) and facts.now < at:
         return Step(model, Action.SKIP, (f"asked again from {stamp(at)} on",))
     offered = facts.offered(model, loaded)
-    if refused := _refused(model, offered) or _under_other_names(model, offered):
+    if refused := _refused(model, offered) or _under_other_names(model, state, offered, wish):
         return refused
     return _with_gone(_due(model, state, offered, wish), [each.portion for each in offered.gone], "the rows stay")
 
@@ -91,15 +92,48 @@ def _lost_track(model: Model, facts: Facts) -> Step | None:
     return None
 
 
-def _under_other_names(model: Model, offered: Offered) -> Step | None:
-    """The fixed part of the pattern says how files are called: another one would load them twice."""
-    known = {each.location: each.portion for each in offered.gone}
-    twice = [each for each in offered.new if each.location in known]
-    if not twice:
+def other_settings(model: Model, state: State, facts: Facts) -> Step | None:
+    """Blocked, if other files belong to it now, or its columns mean something else. A folder that has moved is
+    neither, as long as all that was loaded is in it."""
+    if not _has_other_settings(model, state):
         return None
-    why = f"{twice[0].name} was loaded as {known[twice[0].location]}: `files` begins elsewhere now"
-    remedy = f"Let the fixed part of `files` be what it was, or\nmere run --full-refresh {model}   to load all again"
-    return Step(model, Action.BLOCKED, (why,), remedy=remedy)
+    offered = facts.offered(model, facts.loaded(model.name)) if isinstance(_source(model).feed, Files) else Offered()
+    if state.code == model.code and not offered.gone:
+        return None
+    known = state.settings
+    because = differences(known, _source(model).settings) if known else ["its declaration changed"]
+    double = [_double(offered)] if offered.renamed else []
+    forward = _as_new(model, True) if double else f"mere run --forward-only {model}   for new files only"
+    remedy = f"{forward}\nmere run --full-refresh {model}   to load all again that there is now"
+    return Step(model, Action.BLOCKED, (*because, *double), remedy=remedy)
+
+
+def _has_other_settings(model: Model, state: State) -> bool:
+    return state.code != model.code or state.settings.get(FILES) != _source(model).settings.get(FILES)
+
+
+def _as_new(model: Model, forward: bool) -> str:
+    options = f"--accept {model}" + (f" --forward-only {model}" if forward else "")
+    return f"mere run {options}   to load them as new files, beside the rows of the old ones"
+
+
+def _double(offered: Offered) -> str:
+    portion, known = offered.renamed[0]
+    others = len(offered.renamed) - 1
+    more = f", and {others:,} more" if others else ""
+    return f"{portion.name} was loaded as {known.portion}{more}: loaded again, its rows would be there twice"
+
+
+def _under_other_names(model: Model, state: State, offered: Offered, wish: Wish) -> Step | None:
+    """Blocked, if files would be loaded twice: each is known by its name below the folder of the source."""
+    if not offered.renamed or model.name in wish.accepted:
+        return None
+    forward = model.name in wish.forward_only and _has_other_settings(model, state)
+    remedy = (
+        "Let the files, and `files` of the source, be called as they were, or\n"
+        f"mere run --full-refresh {model}   to load all again that there is now\n{_as_new(model, forward)}"
+    )
+    return Step(model, Action.BLOCKED, (_double(offered),), remedy=remedy)
 
 
 def again(model: Model, step: Step, facts: Facts, why: str) -> Step:
