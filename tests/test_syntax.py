@@ -9,7 +9,7 @@ import pytest
 from mere.entries import parse, read
 from mere.errors import ConfigError, ProjectError
 from mere.project.load import load
-from mere.serve.gateway import roles
+from mere.serve.gateway import rolefile
 from mere.serve.gateway.users import Users
 
 YAML = {
@@ -104,7 +104,7 @@ def test_roles_and_bytes(tmp_path: Path) -> None:
     file = tmp_path / "roles.yaml"
     file.write_text("roles:\n  ann: {refs: [main}\n")
     with pytest.raises(ConfigError, match=r"roles.yaml:2:20: not valid YAML: there is a `}`"):
-        roles.load(file)
+        rolefile.load(file)
     file.write_bytes(b"roles:\n  ann: \xff\n")
     with pytest.raises(ConfigError, match=r"roles.yaml:2:8: not UTF-8 text"):
         read(file)

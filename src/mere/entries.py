@@ -79,6 +79,8 @@ class Entry:
             here = self._at(self.key, key_node)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise here.error(f"a key in {self._name()} must be plain text")
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                raise here.error("`<<` takes keys from elsewhere, which is not supported", "Write the keys out.")
             key = str(key_node.value)
             if key in found:
                 raise here.error(f"the key `{key}` appears twice in {self._name()}")

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from mere.serve.gateway import nested
+import yaml
+
+from mere.serve.gateway import nested, rolefile
 from mere.serve.gateway.port import Kind, PgError, Session
+from mere.serve.gateway.roles import Declared
 
 Row = tuple[str | None, ...]
+
+
+def declared(roles: dict[str, Any], users: dict[str, str] | None = None) -> Declared:
+    """Roles as a file of them would give them."""
+    content = {"roles": roles} | ({"users": users} if users else {})
+    return rolefile.of_text(yaml.safe_dump(content, sort_keys=False), Path("roles.yaml"))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from mere.lake.storage import LocalStorage
 from mere.serve.gateway import catalog, guard, types
 from mere.serve.gateway.catalog import Catalog, Surroundings, builtin, oids
 from mere.serve.gateway.catalog.types import of_iceberg, words
-from mere.serve.gateway.roles import Role
+from mere.serve.gateway.roles import Role, Rule
 from mere.serve.gateway.tables import Pin
 from tests.lake import orders
 from tests.serve import shop
@@ -165,7 +165,7 @@ def test_a_model_says_what_its_key_is(lake: Lake) -> None:
 
 
 def test_a_role_sees_what_it_may_read_and_nothing_else(lake: Lake) -> None:
-    role = Role("clerk", tables=("gold.*",), visible={"gold.orders": ("line", "amount")})
+    role = Role("clerk", tables=(Rule("gold.*"),), columns=(Rule("gold.orders", columns=("line", "amount")),))
     found, whole = _of(lake, role=role), _of(lake)
     assert {name for (name,) in _rows(found, "pg_catalog.pg_class", "relname")} == {"orders", "totals"}
     assert [row["nspname"] for row in found["pg_catalog.pg_namespace"].to_pylist()] == [
@@ -189,7 +189,7 @@ def test_a_role_sees_what_it_may_read_and_nothing_else(lake: Lake) -> None:
 
 def test_equal_names_mean_equal_rows(lake: Lake) -> None:
     lake.branch("dev")
-    pin, dev, clerk = _pin(lake), _pin(lake, "dev"), Role("clerk", tables=("gold.*",))
+    pin, dev, clerk = _pin(lake), _pin(lake, "dev"), Role("clerk", tables=(Rule("gold.*"),))
     usual = catalog.tables(pin, Role("ann"))
     others = [
         catalog.tables(pin, clerk),
@@ -278,7 +278,7 @@ def test_each_metadata_file_of_a_thousand_tables_is_read_once(tmp_path: Path, mo
 
         monkeypatch.setattr(LocalStorage, "read", counted)
         assert len(_rows(_of(lake), "pg_catalog.pg_class", "relname")) == 1001
-        assert _of(lake, role=Role("clerk", tables=("s1.*",)))["information_schema.columns"].num_rows > 300
+        assert _of(lake, role=Role("clerk", tables=(Rule("s1.*"),)))["information_schema.columns"].num_rows > 300
         orders.write(lake, "gold.orders", orders.ONE_MORE)
         tuples = dict(_rows(_of(lake), "pg_catalog.pg_class", "relname", "reltuples"))
         assert (tuples["orders"], tuples["t999"]) == (4.0, 3.0)

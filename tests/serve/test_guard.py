@@ -17,7 +17,7 @@ from mere.serve.gateway import guard
 from mere.serve.gateway.backend import LakeBackend
 from mere.serve.gateway.limits import Limits, Resources
 from mere.serve.gateway.port import PgError, Session
-from mere.serve.gateway.roles import Role, Roles
+from mere.serve.gateway.roles import Declared, Role
 from tests.lake import orders
 from tests.serve.asking import ask, failure, rows
 from tests.serve.hostile import HOSTILE
@@ -183,7 +183,7 @@ BOMBS = {
 @pytest.mark.parametrize("sql", BOMBS, ids=lambda sql: sql[:60])
 def test_a_bomb_fails_alone(house: House, sql: str) -> None:
     role = Role("hasty", limits=Limits(time=timedelta(seconds=1)))
-    hasty = LakeBackend(house.lake, Roles({"hasty": role}))
+    hasty = LakeBackend(house.lake, Declared({"hasty": role}))
     hasty._engine = house.backend.engine_for([])
     session = hasty.connect("hasty", "main", {})
     if not BOMBS[sql]:

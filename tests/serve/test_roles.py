@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from mere.errors import ConfigError
 from mere.lake.lake import Lake
-from mere.names import TableName
-from mere.serve.gateway import roles
 from mere.serve.gateway.backend import LakeBackend
 from mere.serve.gateway.port import PgError, Session
-from mere.serve.gateway.roles import Roles
 from tests.lake import orders
-from tests.serve.asking import ask, failure, rows
+from tests.serve.asking import ask, declared, failure, rows
 
 CONFIG = {
     "analyst": {
@@ -26,9 +21,10 @@ CONFIG = {
         "columns": {"gold.customers": ["country"]},
         "rows": {"gold.orders": "customer = current_user or regexp_replace(customer, 'b(.)b', '\\1', 'g') = 'o'"},
         "time": "30s",
+        "history": True,
         "max_rows": 3,
     },
-    "all": None,
+    "all": {"tables": "*"},
 }
 
 
@@ -45,7 +41,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 @pytest.fixture(scope="module")
 def backend(lake: Lake) -> Iterator[LakeBackend]:
-    backend = LakeBackend(lake, Roles(roles.parse(CONFIG), {"ann": "analyst", "root": "all"}))
+    backend = LakeBackend(lake, declared(CONFIG, {"ann": "analyst", "root": "all"}))
     yield backend
     backend.close()
 
@@ -53,42 +49,6 @@ def backend(lake: Lake) -> Iterator[LakeBackend]:
 @pytest.fixture
 def ann(backend: LakeBackend) -> Session:
     return backend.connect("ann", "main", {})
-
-
-def test_a_role_is_read_from_the_configuration() -> None:
-    found = roles.parse(CONFIG)
-    assert found["analyst"].limits.time == timedelta(seconds=30)
-    assert found["analyst"].may_read(TableName("gold", "x"))
-    assert not found["analyst"].may_read(TableName("silver", "x"))
-    assert found["all"].may_read(TableName("silver", "x"))
-    with pytest.raises(ConfigError, match=r"unknown key 'tabels'\. Did you mean tables"):
-        roles.parse({"x": {"tabels": []}})
-    with pytest.raises(ConfigError, match="not a time"):
-        roles.parse({"x": {"time": "soon"}})
-    with pytest.raises(ConfigError, match="list of names"):
-        roles.parse({"x": {"refs": 1}})
-
-
-def test_roles_come_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "roles.yaml"
-    file.write_text("roles:\n  analyst: {tables: gold.*}\nusers: {ann: analyst}\n")
-    found = roles.load(file)
-    role = found.of("ann")
-    assert role is not None
-    assert role == found.of("analyst")
-    assert (found.of("bob"), role.may_read(TableName("silver", "x"))) == (None, False)
-    for content, told in {
-        "roles: {a: {rows: {gold.orders: 'pg_read_file(1)'}}}": "permission denied for function",
-        "roles: {a: {rows: {gold.orders: 'id = '}}}": "cannot be chosen by",
-        "roles: {a: {}}\nusers: {ann: b}": "a role that is not there",
-        "rules: {}": "has `roles`",
-        "roles: [": "cannot be read",
-    }.items():
-        file.write_text(content)
-        with pytest.raises(ConfigError, match=told):
-            roles.load(file)
-    with pytest.raises(ConfigError, match="No such file"):
-        roles.load(tmp_path / "nothing.yaml")
 
 
 def test_without_roles_everybody_reads_all(lake: Lake) -> None:
@@ -100,11 +60,108 @@ def test_without_roles_everybody_reads_all(lake: Lake) -> None:
 def test_only_refs_of_the_role_can_be_connected_to(backend: LakeBackend, lake: Lake) -> None:
     for database in ("main", "v1", "main~1", "main@0s"):
         backend.connect("ann", database, {})
-    for user, database in [("ann", "dev"), ("ann", "dev~1"), ("ann", lake.at().commit.id), ("stranger", "main")]:
+    for user, database, sqlstate in [
+        ("ann", "dev", "3D000"),
+        ("ann", "dev~1", "3D000"),
+        ("ann", lake.at().commit.id, "3D000"),
+        ("stranger", "main", "28000"),
+    ]:
         with pytest.raises(PgError) as caught:
             backend.connect(user, database, {})
-        assert caught.value.sqlstate == "28000"
+        assert caught.value.sqlstate == sqlstate
     backend.connect("root", lake.at().commit.id, {})
+
+
+@pytest.mark.parametrize("step", ["", "~1", "~9", "@2h", "@2020-01-01"])
+def test_a_hidden_ref_is_as_if_it_were_not_there(backend: LakeBackend, step: str) -> None:
+    def answer(base: str) -> str:
+        with pytest.raises(PgError) as caught:
+            backend.connect("ann", base + step, {})
+        error = caught.value
+        return f"{error.sqlstate} {error.message} {error.detail} {error.hint}".replace(base, "REF")
+
+    assert answer("dev") == answer("xyz")
+    assert "dev" not in answer("deb")
+    assert "dev" not in answer("v9")
+
+
+def test_who_sees_a_part_of_a_table_sees_the_present_of_it(lake: Lake) -> None:
+    part = {"rows": {"gold.orders": "id > 0"}, "tables": "gold.*"}
+    backend = LakeBackend(lake, declared({"now": part, "then": {**part, "history": True, "refs": ["main"]}}))
+    backend.connect("now", "main", {})
+    backend.connect("then", "main~1", {})
+    for database in ("main~0", "main~1", "main@0s", lake.at().commit.id, "at_" + lake.at().commit.id):
+        with pytest.raises(PgError) as caught:
+            backend.connect("now", database, {})
+        assert caught.value.sqlstate == "3D000"
+    backend.close()
+
+
+def test_what_restricts_a_table_restricts_what_belongs_to_it(tmp_path: Path) -> None:
+    with Lake.create(tmp_path / "lake") as lake:
+        for table in ("gold.orders", "gold.orders__quarantine", "gold.orders__loads", "gold.free__quarantine"):
+            orders.write(lake, table, orders.ORDERS)
+        one = {"tables": "*", "rows": {"gold.orders": "id = 1"}}
+        both = {"tables": "*", "rows": {"gold.orders*": "id = 1"}, "columns": {"gold.orders*": ["i*"]}}
+        backend = LakeBackend(lake, declared({"one": one, "both": both}))
+        session = backend.connect("one", "main", {})
+        assert rows(session, "select count(*) from gold.free__quarantine") == [("3",)]
+        for table in ("gold.orders__quarantine", "gold.orders__loads"):
+            assert failure(session, f"select * from {table}").sqlstate == "42P01"
+            assert rows(backend.connect("both", "main", {}), f"select * from {table}") == [("1",)]
+        backend.close()
+
+
+def test_of_several_rules_for_a_table_all_hold(lake: Lake) -> None:
+    role = {
+        "tables": ["gold.*", "gold.orders"],
+        "columns": {"gold.*": ["id", "customer", "country"], "*.orders": ["id", "amount"]},
+        "rows": {"gold.*": "true or 1 = 1", "gold.orders": "id > 1", "*.orders": "id < 3 or false"},
+    }
+    backend = LakeBackend(lake, declared({"ann": role}))
+    assert rows(backend.connect("ann", "main", {}), "select * from gold.orders") == [("2",)]
+    backend.close()
+
+
+def test_a_table_that_got_another_name_is_not_shown_without_its_rules(tmp_path: Path) -> None:
+    with Lake.create(tmp_path / "lake") as lake:
+        orders.write(lake, "gold.orders", orders.ORDERS)
+        orders.write(lake, "gold.customers", orders.CUSTOMERS)
+        strict = {"tables": "gold.*", "rows": {"gold.orders": "id = 1"}}
+        optional = {"tables": "gold.*", "rows": {"gold.orders": {"only": "id = 1", "optional": True}}}
+        backend = LakeBackend(lake, declared({"ann": strict, "bob": optional}))
+        ann, bob = backend.connect("ann", "main", {}), backend.connect("bob", "main", {})
+        assert rows(ann, "select count(*) from gold.orders") == [("1",)]
+        lake.rename("gold.orders", "gold.sales")
+        for sql in ("select count(*) from gold.sales", "select * from gold.customers", "select * from pg_class"):
+            assert failure(ann, sql).sqlstate == "42501"
+        with pytest.raises(PgError, match="permission denied"):
+            backend.connect("ann", "main", {})
+        assert rows(bob, "select count(*) from gold.sales") == [("3",)]
+        lake.rename("gold.sales", "gold.Orders")
+        assert rows(bob, "select count(*) from gold.orders") == [("1",)]
+        assert failure(ann, "select count(*) from gold.orders").sqlstate == "42501"
+        lake.rename("gold.Orders", "gold.orders")
+        assert rows(ann, "select count(*) from gold.orders") == [("1",)]
+        backend.close()
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        {"columns": {"gold.orders": ["total"]}},
+        {"columns": {"gold.orders": ["Id"]}},
+        {"rows": {"gold.orders": "region = 'AT'"}},
+        {"rows": {"gold.orders": "id = 1 or region.name = 'AT'"}},
+    ],
+)
+def test_a_table_whose_columns_do_not_fit_any_more_is_not_shown(lake: Lake, role: dict[str, object]) -> None:
+    backend = LakeBackend(lake, declared({"ann": {"tables": "*", **role}}))
+    session = backend.connect("ann", "main", {})
+    error = failure(session, "select count(*) from gold.orders")
+    assert (error.sqlstate, error.message) == ("42501", "permission denied for table orders")
+    assert rows(session, "select count(*) from gold.customers") == [("2",)]
+    backend.close()
 
 
 def test_tables_of_others_are_not_there(ann: Session) -> None:
@@ -195,10 +252,10 @@ def long_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeBackend
     count = 100_000
     notes = [f"SECRET-{number:06}" for number in range(count)]
     table = pa.table({"owner": ["ann" if number % 2 else "bob" for number in range(count)], "note": notes})
-    configured = {name: {"rows": {"gold.notes": condition}} for name, condition in FILTERS.items()}
+    configured = {name: {"tables": "*", "rows": {"gold.notes": condition}} for name, condition in FILTERS.items()}
     with Lake.create(tmp_path_factory.mktemp("long") / "lake") as lake:
         orders.write(lake, "gold.notes", table)
-        backend = LakeBackend(lake, Roles(roles.parse(configured)))
+        backend = LakeBackend(lake, declared(configured))
         yield backend
         backend.close()
 
@@ -242,7 +299,7 @@ def test_names_that_differ_in_case_are_not_told_to_those_who_may_not_read_them(t
     with Lake.create(tmp_path / "lake") as lake:
         orders.write(lake, "silver.DUP", orders.CUSTOMERS)
         orders.write(lake, "silver.Dup", orders.CUSTOMERS)
-        backend = LakeBackend(lake, Roles(roles.parse({"some": {"tables": "gold.*"}, "all": None})))
+        backend = LakeBackend(lake, declared({"some": {"tables": "gold.*"}, "all": {"tables": "*"}}))
         for user, sqlstate in {"some": "42P01", "all": "42P09"}.items():
             assert failure(backend.connect(user, "main", {}), "select * from silver.dup").sqlstate == sqlstate
         backend.close()
@@ -251,6 +308,6 @@ def test_names_that_differ_in_case_are_not_told_to_those_who_may_not_read_them(t
 def test_a_plan_is_not_told_to_whom_some_tables_are_hidden(ann: Session, backend: LakeBackend, lake: Lake) -> None:
     assert failure(ann, "explain select 1").sqlstate == "42501"
     assert ask(backend.connect("root", "main", {}), "explain select 1").rows
-    only_tables = LakeBackend(lake, Roles(roles.parse({"some": {"tables": "gold.*"}})))
+    only_tables = LakeBackend(lake, declared({"some": {"tables": "gold.*"}}))
     assert failure(only_tables.connect("some", "main", {}), "explain select 1").sqlstate == "42501"
     only_tables.close()

@@ -14,15 +14,14 @@ from pyiceberg.types import LongType, StringType
 from mere.lake.lake import Lake
 from mere.lake.query import query
 from mere.names import TableName
-from mere.serve.gateway import roles, settings
+from mere.serve.gateway import settings
 from mere.serve.gateway.backend import LakeBackend
 from mere.serve.gateway.port import Session
-from mere.serve.gateway.roles import Roles
 from mere.serve.gateway.tables import Pin
 from tests.lake import iceberg, orders
 from tests.lake.places import S3, place
 from tests.lake.test_query_views import view
-from tests.serve.asking import ask, failure, rows
+from tests.serve.asking import ask, declared, failure, rows
 from tests.services.s3 import S3Server
 
 
@@ -224,8 +223,8 @@ def test_settings_are_shown_and_set(session: Session) -> None:
 
 
 def test_a_statement_is_compiled_once_for_a_commit_and_for_those_with_the_same_rights(lake: Lake) -> None:
-    role = {"limited": {"rows": {"gold.orders": "customer = current_user"}}}
-    backend = LakeBackend(lake, Roles(roles.parse(role), {"ann": "limited", "bob": "limited"}))
+    role = {"limited": {"tables": "*", "rows": {"gold.orders": "customer = current_user"}}}
+    backend = LakeBackend(lake, declared(role, {"ann": "limited", "bob": "limited"}))
     ann, bob = backend.connect("ann", "main", {}), backend.connect("bob", "main", {})
     sql = "select count(*) from gold.orders where id < $1"
     for _ in range(3):

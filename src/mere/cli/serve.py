@@ -83,7 +83,7 @@ def serve(
     from mere.serve.gateway.audit import Log
     from mere.serve.gateway.backend import LakeBackend
     from mere.serve.gateway.limits import Resources
-    from mere.serve.gateway.roles import load
+    from mere.serve.gateway.rolefile import load
     from mere.serve.gateway.server import Server, Settings, loopback
     from mere.serve.gateway.startup import Policy
 

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from mere.errors import InvalidName, LakeError, MereError, RefNotFound
 from mere.lake.refs import RefKind
-from mere.names import MAIN, RefExpression
+from mere.names import MAIN, RefExpression, near
 from mere.serve.gateway import errors, functions
 from mere.serve.gateway.activity import Activity
 from mere.serve.gateway.catalog.rewrite import MACROS
@@ -18,7 +18,7 @@ from mere.serve.gateway.engine import Engine
 from mere.serve.gateway.limits import Resources
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.recent import Recent
-from mere.serve.gateway.roles import Role, Roles
+from mere.serve.gateway.roles import Everybody, Role, Roles
 from mere.serve.gateway.session import LakeSession
 from mere.serve.gateway.settings import SERVER_VERSION, spelled
 from mere.serve.gateway.tables import Pin
@@ -34,7 +34,7 @@ class LakeBackend:
 
     def __init__(self, lake: Lake, roles: Roles | None = None, resources: Resources | None = None) -> None:
         self._lake = lake
-        self._roles = roles or Roles()
+        self._roles = roles or Everybody()
         self._resources = resources or Resources()
         self._lock = threading.Lock()
         # The last one of each ref. A client may name as many as it likes: main@09:00:01, main@09:00:02.
@@ -48,21 +48,8 @@ class LakeBackend:
         self.version = f"PostgreSQL {SERVER_VERSION} (mere)"
 
     def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> LakeSession:
-        role = self._roles.of(user)
-        if role is None:
-            raise PgError("28000", f'role "{user}" does not exist')
         database = self._meant(user, database)
-        try:
-            base = RefExpression.parse(database).base
-            resolved = self._lake.resolve(database)
-        except (RefNotFound, InvalidName) as error:
-            raise PgError("3D000", f'database "{database}" does not exist', hint=error.message) from error
-        except MereError as error:
-            raise errors.of_mere(error) from error
-        # The id of a commit could be one of any branch.
-        if not role.may_connect(base if resolved.base is not None else "*"):
-            raise PgError("28000", f'permission denied for database "{database}"')
-        session = LakeSession(self, role, user, database, settings, process)
+        session = LakeSession(self, user, database, settings, process)
         self._sessions[session.number] = session
         return session
 
@@ -78,16 +65,43 @@ class LakeBackend:
         return known.settings.get(spelled(name))
 
     def _meant(self, user: str, database: str) -> str:
-        """Whoever names no database asks for the one of the user's name, as Postgres has it. Here that is main."""
+        """Whoever names no database asks for the one of the user's name, as Postgres has it. Here that is main, unless
+        there is such a ref that the user may read."""
         if database != user:
             return database
         try:
+            self.role(user, database)
             self._lake.resolve(database)
-        except (RefNotFound, InvalidName):
+        except (RefNotFound, PgError):
             return MAIN
         except MereError as error:
             raise errors.of_mere(error) from error
         return database
+
+    def role(self, user: str, database: str) -> Role:
+        """The one that the user has now. PgError where there is none, or where it may not read that."""
+        role = self._roles.of(user)
+        if role is None:
+            raise PgError("28000", f'role "{user}" does not exist')
+        try:
+            expression = RefExpression.parse(database)
+        except InvalidName as error:
+            raise PgError("3D000", f'database "{database}" does not exist', hint=error.message) from error
+        if not role.may_read_at(expression):
+            raise self.missing(role, database)
+        return role
+
+    def missing(self, role: Role, database: str) -> PgError:
+        """The same for a ref that is not there and for one that the role may not read: only others are hinted at."""
+        base = RefExpression.parse(database).base
+        visible = self.databases(role)
+        if base not in visible:
+            hint = near(base, visible).strip() or None
+        elif role.history:
+            hint = f"The history of {base} does not go so far back."
+        else:
+            hint = f"The role {role.name} reads the present of a ref, not its history."
+        return PgError("3D000", f'database "{database}" does not exist', hint=hint)
 
     def pin(self, database: str, commit: str | None = None) -> Pin:
         """The commit at which the ref is now, or was. It stays the same object as long as the ref stays there."""

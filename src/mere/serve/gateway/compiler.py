@@ -13,10 +13,10 @@ import duckdb
 from sqlglot import exp
 
 from mere.errors import MereError
-from mere.lake.query.bindings import folders
+from mere.lake.query.bindings import folders, schema_of
 from mere.lake.query.columns import current_schema
 from mere.names import TableName
-from mere.serve.gateway import dialect, errors, functions, guard, names, parameters, sums, syntax, types
+from mere.serve.gateway import dialect, errors, functions, guard, names, parameters, rights, sums, syntax, types
 from mere.serve.gateway.catalog import Catalog
 from mere.serve.gateway.catalog.rewrite import rewrite
 from mere.serve.gateway.engine import CATALOG, Engine
@@ -189,9 +189,13 @@ class Compiler:
         found: list[str] = []
         for table in tables:
             if not self.pin.tables.is_view(table):
-                fields = current_schema(self.pin.tables.metadata(table))["fields"]
-                found += self.role.columns(table) or [each["name"] for each in fields]
+                names = self._names(table)
+                chosen = self.role.chosen(table, names)
+                found += names if chosen is None else chosen
         return tuple(found)
+
+    def _names(self, table: TableName) -> list[str]:
+        return [each["name"] for each in schema_of(self.pin.tables, table)["fields"]]
 
     def _bind(self, engine: Engine, found: names.Found, held: list[str]) -> list[str]:
         bound = []
@@ -211,23 +215,22 @@ class Compiler:
 
     def _restrict(self, node: exp.Table, table: TableName) -> None:
         """Only the columns and rows that the role may read."""
-        columns, condition = self.role.columns(table), self.role.row_filter(table)
-        if columns is None and condition is None:
+        if self.role.chosen(table, ()) is None and not self.role.conditions(table):
             return
+        sight = rights.of_table(self.role, table, self._names(table))
         alias = node.args["alias"].copy()
         inner = node.copy()
         inner.set("alias", None)
         inner.set("joins", None)
-        chosen: list[exp.Expr] = [exp.column(exp.to_identifier(each, quoted=True)) for each in columns or ()]
+        chosen: list[exp.Expr] = [exp.column(exp.to_identifier(each, quoted=True)) for each in sight.columns or ()]
         chosen = chosen or [exp.Star()]
         query = exp.Select(expressions=chosen).from_(inner, copy=False)
-        if condition is not None:
-            filter_ = syntax.expression(condition)
-            for each in filter_.walk():
-                guard.check_node(each)
-            names.fold(filter_)
+        for condition in sight.conditions:
+            names.fold(condition)
+            query = query.where(exp.Paren(this=dialect.mend(condition, self.context)), copy=False)
+        if sight.conditions:
             # Nothing that the client asks goes below an OFFSET: an error of its own would tell of a hidden row.
-            query = query.where(dialect.mend(filter_, self.context), copy=False).offset(0, copy=False)
+            query = query.offset(0, copy=False)
         subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
         node.replace(subquery)
 

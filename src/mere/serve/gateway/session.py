@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from mere.errors import MereError, RefNotFound
 from mere.lake.query.columns import literal
-from mere.serve.gateway import casts, catalog, errors, limits, statements, types
+from mere.serve.gateway import casts, catalog, errors, limits, rights, statements, types
 from mere.serve.gateway import settings as settings_
 from mere.serve.gateway.catalog import Surroundings
 from mere.serve.gateway.compiler import Compiled, Compiler
@@ -38,23 +38,21 @@ _NUMBERED = re.compile(r"_\d+$")
 class LakeSession:
     """Implements `port.Session`."""
 
-    def __init__(
-        self, backend: LakeBackend, role: Role, user: str, database: str, settings: dict[str, str], process: int
-    ) -> None:
+    def __init__(self, backend: LakeBackend, user: str, database: str, settings: dict[str, str], process: int) -> None:
         self._backend = backend
-        self._role = role
-        self._seen: tuple[Pin, frozenset[str]] | None = None
+        self._role = backend.role(user, database)
+        self._seen: tuple[Pin, Role, frozenset[str]] | None = None
         self._user = user
         self.database = database
         self._process = process
         self.number = next(_NUMBERS)
-        path = settings_.path(self._schemas(backend.pin(database)))
+        self._pin: Pin | None = None
+        self._in_transaction = False
+        path = settings_.path(self._schemas(self._current()))
         # Never changed in place: whoever has asked for them keeps what they were.
         self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": path}
         self._initial = self._settings
         self._local: dict[str, str] = {}
-        self._pin: Pin | None = None
-        self._in_transaction = False
         self._running: set[Running] = set()
         self._lock = threading.Lock()
         for name, value in settings.items():
@@ -137,16 +135,26 @@ class LakeSession:
         try:
             self._pin = self._backend.pin(self.database, commit) if commit is not None else None
         except MereError as error:
-            raise _unreachable(error, self.database) from error
+            raise self._unreachable(error) from error
 
     def end(self) -> None:
         self._in_transaction = False
         self._local.clear()
 
     def _current(self) -> Pin:
-        if self._pin is None or not self._in_transaction:
-            self._pin = self._backend.pin(self.database)
+        """With the role that the user has now."""
+        self._role = self._backend.role(self._user, self.database)
+        try:
+            if self._pin is None or not self._in_transaction:
+                self._pin = self._backend.pin(self.database)
+        except MereError as error:
+            raise self._unreachable(error) from error
         return self._pin
+
+    def _unreachable(self, error: MereError) -> PgError:
+        if isinstance(error, RefNotFound):
+            return self._backend.missing(self._role, self.database)
+        return errors.of_mere(error)
 
     # Settings
 
@@ -188,10 +196,7 @@ class LakeSession:
         self.cancel()
 
     def _compiler(self) -> Compiler:
-        try:
-            pin = self._current()
-        except MereError as error:
-            raise _unreachable(error, self.database) from error
+        pin = self._current()
         known = self.settings
         path, seen = settings_.schemas(known["search_path"]), self._schemas(pin)
         context = Context(
@@ -218,9 +223,12 @@ class LakeSession:
 
     def _schemas(self, pin: Pin) -> frozenset[str]:
         """Those with a table that the role may read. It is asked for every statement, and found out once a commit."""
-        if self._seen is None or self._seen[0] is not pin:
-            self._seen = pin, frozenset(table.namespace for table in pin.tables if self._role.may_read(table))
-        return self._seen[1]
+        if self._seen is None or self._seen[0] is not pin or self._seen[1] is not self._role:
+            if unmet := self._role.unmet(pin.tables):
+                raise rights.at_commit(self._role, unmet, self.database)
+            seen = frozenset(table.namespace for table in pin.tables if self._role.may_read(table))
+            self._seen = pin, self._role, seen
+        return self._seen[2]
 
     def _start(self, compiled: Compiled) -> Running:
         running = Running(compiled, self.settings["TimeZone"], self._timeout())
@@ -391,9 +399,3 @@ def _value(value: Any, oid: int) -> Any:
     if isinstance(value, str) and oid == types.INTERVAL:
         return casts.interval_text(value)
     return value
-
-
-def _unreachable(error: MereError, database: str) -> PgError:
-    if isinstance(error, RefNotFound):
-        return PgError("3D000", f'database "{database}" does not exist any more', detail=error.message)
-    return errors.of_mere(error)

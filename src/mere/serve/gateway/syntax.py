@@ -62,9 +62,15 @@ def query(found: Sequence[Token], text: str) -> exp.Expr:
 
 
 def expression(text: str) -> exp.Expr:
-    """A condition that stands by itself, such as a role's filter."""
+    """What stands by itself, such as a template of the catalogs."""
+    (found,) = expressions(text)
+    return found
+
+
+def expressions(text: str) -> list[exp.Expr]:
+    """As many as a text has, of a role's filter for one."""
     try:
-        return sqlglot.parse_one(text, dialect=DIALECT)
+        return [each for each in sqlglot.parse(text, dialect=DIALECT) if each is not None]
     except (SqlglotError, RecursionError) as error:
         raise PgError("42601", f"this is not a condition: {text}") from error
 

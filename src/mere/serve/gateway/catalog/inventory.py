@@ -174,12 +174,11 @@ def take(tables: TableSet, role: Role) -> Inventory:
 def _allowed(shape: Shape, role: Role, table: TableName) -> Shape:
     if role.is_restricted:
         shape = replace(shape, sql=None)  # it may name what the role does not see
-    if role.row_filter(table) is not None:
+    if role.conditions(table):
         shape = replace(shape, rows=-1, size=0)  # as if nobody had counted: it tells of rows that the role does not see
-    if (names := role.columns(table)) is None:
+    if (names := role.chosen(table, [column.name for column in shape.columns])) is None:
         return shape
-    allowed = set(names)
-    left = [column for column in shape.columns if column.name in allowed]
+    left = [column for column in shape.columns if column.name in names]
     numbers = {column.number: at for at, column in enumerate(left, 1)}
     key = tuple(numbers[number] for number in shape.key if number in numbers)
     return replace(
