@@ -12,14 +12,16 @@ from bench.sides.answer import sized
 MONTH_ROWS = 3_000_000
 
 CHECKS = {
-    "bronze.yellow_trips": "count(*), sum(vendorid), sum(round(fare_amount * 100)::BIGINT), count(passenger_count)",
-    "bronze.taxi_zones": "count(*), sum(zone_id)",
-    "silver.trips": "count(*), sum(miles), sum(fare), sum(tip), sum(total), sum(passengers), sum(pickup_hour), "
-    "sum(duration_seconds), sum(speed_mph), sum(tip_rate), count(DISTINCT payment)",
-    "gold.daily_trips": "count(*), sum(trips), sum(passengers), sum(miles), sum(revenue)",
-    "gold.hourly_revenue": "count(*), sum(trips), sum(revenue), sum(tips)",
-    "gold.trip_distance_stats": "count(*), sum(trips), sum(miles), sum(shortest), sum(longest), "
-    "count(DISTINCT pickup), count(DISTINCT dropoff)",
+    "raw.yellow_trips": "count(*), sum(vendorid), sum(round(fare_amount * 100)::BIGINT), count(passenger_count)",
+    "raw.taxi_zones": "count(*), sum(location_id)",
+    "silver.stg_yellow_trips": "count(*), sum(trip_distance), sum(fare_amount), sum(extra), sum(mta_tax), "
+    "sum(tip_amount), sum(tolls_amount), sum(improvement_surcharge), sum(total_amount), sum(congestion_surcharge), "
+    "sum(airport_fee), sum(passenger_count), sum(pickup_hour), sum(rate_code_id), count(store_and_fwd_flag), "
+    "sum(payment_type), count(DISTINCT payment), sum(duration_seconds), sum(speed_mph), sum(tip_rate)",
+    "gold.fct_daily_trips": "count(*), sum(trips), sum(passengers), sum(miles), sum(revenue)",
+    "gold.fct_hourly_revenue": "count(*), sum(trips), sum(revenue), sum(tips)",
+    "gold.fct_trip_distance_stats": "count(*), sum(trips), sum(miles), sum(shortest), sum(longest), "
+    "count(DISTINCT pickup_zone), count(DISTINCT dropoff_zone)",
 }
 
 

@@ -16,18 +16,19 @@ from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
 from tests.examples.readers import Totals, totals_by_duckdb, totals_by_pyiceberg
 from tests.generate import golden
+from tests.sources import fileserver
 
 MONTHS = ("2024-01", "2024-02", "2024-03")
 AFTER_TWO_MONTHS = "main~2"  # before the third month came, and before the first was loaded again
 
 # Of each table a column, to compare its sum.
 SUMS = {
-    "bronze.yellow_trips": "total_amount",
-    "bronze.taxi_zones": "zone_id",
-    "silver.trips": "total",
-    "gold.daily_trips": "revenue",
-    "gold.hourly_revenue": "revenue",
-    "gold.trip_distance_stats": "miles",
+    "raw.yellow_trips": "total_amount",
+    "raw.taxi_zones": "location_id",
+    "silver.stg_yellow_trips": "total_amount",
+    "gold.fct_daily_trips": "revenue",
+    "gold.fct_hourly_revenue": "revenue",
+    "gold.fct_trip_distance_stats": "miles",
 }
 
 
@@ -44,7 +45,7 @@ class Taxi(Shell):
         self(*started.more.split()[1:])
         as_in_older_years(self.data / f"yellow_tripdata_{MONTHS[-1]}.parquet")
         self.second = self.events()
-        self.backfill = self.events("--select", "bronze.yellow_trips", "--from", "2024-01", "--to", "2024-02")
+        self.backfill = self.events("--select", "raw.yellow_trips", "--from", "2024-01", "--to", "2024-02")
 
     def events(self, *arguments: str) -> dict[str, dict[str, Any]]:
         """What a run built, by model."""
@@ -76,38 +77,47 @@ def taxi(tmp_path_factory: pytest.TempPathFactory, warm_jvm: None) -> Taxi:
 def test_bronze_holds_every_row_of_every_file(taxi: Taxi) -> None:
     query = """
         select _source_file, count(*), sum(total_amount::decimal(12, 2))
-        from bronze.yellow_trips group by all order by all
+        from raw.yellow_trips group by all order by all
     """
     expected = taxi.expected(golden.TAXI_FILES)
     assert [row[0] for row in expected] == [f"yellow_tripdata_{month}.parquet" for month in MONTHS]
     assert taxi.rows(query) == expected
-    assert taxi.rows("select count(*) from bronze.yellow_trips__quarantine") == [(0,)]
-    unknown = "select count(*), count(airport_fee) from bronze.yellow_trips where passenger_count is null"
+    assert taxi.rows("select count(*) from raw.yellow_trips__quarantine") == [(0,)]
+    unknown = "select count(*), count(airport_fee) from raw.yellow_trips where passenger_count is null"
     assert taxi.rows(unknown) == [(golden.figures(golden.TAXI_DIRT, taxi.data)[0]["without_passengers"], 0)]
-    assert taxi.rows("select count(*) > 0 from bronze.yellow_trips where month = 3 and airport_fee > 0") == [(True,)]
+    assert taxi.rows("select count(*) > 0 from raw.yellow_trips where month = 3 and airport_fee > 0") == [(True,)]
 
 
 def test_silver_holds_each_trip_that_took_place_once(taxi: Taxi) -> None:
     query = """
-        select strftime(picked_up_at, '%Y-%m'), count(*), sum(total), sum(duration_seconds)::bigint
-        from silver.trips group by all order by all
+        select strftime(pickup_datetime, '%Y-%m'), count(*), sum(total_amount), sum(duration_seconds)::bigint
+        from silver.stg_yellow_trips group by all order by all
     """
     expected = taxi.expected(golden.TAXI_CLEAN)
     assert [row[0] for row in expected] == ["2023-12", *MONTHS]
     assert taxi.rows(query) == expected
     dirt = golden.figures(golden.TAXI_DIRT, taxi.data)[0]
+    amounts = """
+        select sum(extra), sum(mta_tax), sum(tip_amount), sum(tolls_amount), sum(improvement_surcharge),
+          sum(congestion_surcharge), sum(airport_fee), sum(rate_code_id)::bigint,
+          count(*) filter (store_and_fwd_flag = 'Y'), count(store_and_fwd_flag)
+        from silver.stg_yellow_trips
+    """
+    assert taxi.rows(amounts) == taxi.expected(golden.TAXI_AMOUNTS)
     assert min(dirt["duplicates"], dirt["refunds"], dirt["standing"], dirt["backwards"]) > 0
 
 
 def test_gold_counts_days_hours_and_pairs_of_zones(taxi: Taxi) -> None:
-    days = "select day, trips, revenue from gold.daily_trips order by day"
+    days = "select day, trips, revenue from gold.fct_daily_trips order by day"
     assert taxi.rows(days) == taxi.expected(golden.TAXI_DAILY)
-    hours = "select hour, trips, revenue from gold.hourly_revenue order by hour"  # a local time, as in the files
+    hours = "select hour, trips, revenue from gold.fct_hourly_revenue order by hour"  # a local time, as in the files
     assert taxi.rows(hours) == taxi.expected(golden.TAXI_HOURLY)
-    pairs = "select pickup_zone, dropoff_zone, trips, miles from gold.trip_distance_stats order by all"
+    pairs = (
+        "select pickup_location_id, dropoff_location_id, trips, miles from gold.fct_trip_distance_stats order by all"
+    )
     assert taxi.rows(pairs) == taxi.expected(golden.TAXI_ZONE_PAIRS)
     zones = "select LocationID, Borough, Zone from read_csv('{folder}/taxi_zone_lookup.csv')"
-    named = "select distinct pickup_zone, pickup_borough, pickup from gold.trip_distance_stats"
+    named = "select distinct pickup_location_id, pickup_borough, pickup_zone from gold.fct_trip_distance_stats"
     found = taxi.rows(named)
     assert len(found) > 200
     assert set(found) <= set(taxi.expected(zones))
@@ -115,33 +125,39 @@ def test_gold_counts_days_hours_and_pairs_of_zones(taxi: Taxi) -> None:
 
 def test_a_new_month_builds_itself_and_the_month_of_its_late_trips(taxi: Taxi) -> None:
     assert set(taxi.second) == {
-        *("bronze.yellow_trips", "silver.trips", "gold.daily_trips", "gold.hourly_revenue", "gold.trip_distance_stats")
+        *(
+            "raw.yellow_trips",
+            "silver.stg_yellow_trips",
+            "gold.fct_daily_trips",
+            "gold.fct_hourly_revenue",
+            "gold.fct_trip_distance_stats",
+        )
     }
-    assert taxi.second["bronze.yellow_trips"]["reasons"] == ["1 new file: yellow_tripdata_2024-03.parquet"]
-    for table in ("silver.trips", "gold.daily_trips", "gold.hourly_revenue"):
+    assert taxi.second["raw.yellow_trips"]["reasons"] == ["1 new file: yellow_tripdata_2024-03.parquet"]
+    for table in ("silver.stg_yellow_trips", "gold.fct_daily_trips", "gold.fct_hourly_revenue"):
         assert taxi.second[table]["reasons"][0].startswith("2 months: 2024-02, 2024-03: ")
-    assert taxi.second["gold.daily_trips"]["rows_removed"] == 29
-    assert taxi.second["gold.daily_trips"]["rows_added"] == 29 + 31
-    of_month = "select count(*) from silver.trips where strftime(picked_up_at, '%Y-%m') = '{}'"
+    assert taxi.second["gold.fct_daily_trips"]["rows_removed"] == 29
+    assert taxi.second["gold.fct_daily_trips"]["rows_added"] == 29 + 31
+    of_month = "select count(*) from silver.stg_yellow_trips where strftime(pickup_datetime, '%Y-%m') = '{}'"
     ((before,),), ((after,),) = (taxi.rows(of_month.format("2024-02"), at) for at in (AFTER_TWO_MONTHS, "main"))
     late = {row["file"]: row["rows"] for row in golden.figures(golden.TAXI_LATE, taxi.data)}
     assert 0 < after - before <= late["yellow_tripdata_2024-03.parquet"]
 
 
 def test_a_month_loaded_again_replaces_itself_and_makes_its_own_windows_due(taxi: Taxi) -> None:
-    backfill = taxi.backfill["bronze.yellow_trips"]
+    backfill = taxi.backfill["raw.yellow_trips"]
     assert (backfill["rows_added"], backfill["rows_removed"]) == (20_000, 20_000)
-    loads = taxi.rows("select portion, rows, run from bronze.yellow_trips__loads order by portion")
+    loads = taxi.rows("select portion, rows, run from raw.yellow_trips__loads order by portion")
     assert [row[1] for row in loads] == [20_000] * 3
     assert loads[0][2] == taxi.json("runs")[0]["id"] not in {row[2] for row in loads[1:]}
-    assert taxi.rows("select distinct _run from bronze.yellow_trips where month = 1") == [(loads[0][2],)]
+    assert taxi.rows("select distinct _run from raw.yellow_trips where month = 1") == [(loads[0][2],)]
     due = {step["model"]: step["reasons"] for step in taxi.json("plan")["steps"] if step["action"] != "skip"}
-    assert due["silver.trips"] == ["2 months: 2023-12, 2024-01: rows replaced in bronze.yellow_trips"]
-    assert "bronze.yellow_trips" not in due
+    assert due["silver.stg_yellow_trips"] == ["2 months: 2023-12, 2024-01: rows replaced in raw.yellow_trips"]
+    assert "raw.yellow_trips" not in due
 
 
 def test_growth_tells_a_snapshot_a_month_by_time_travel(taxi: Taxi) -> None:
-    steps = taxi.json("growth", "bronze.yellow_trips")
+    steps = taxi.json("growth", "raw.yellow_trips")
     rows = [(each["rows"], each["added"], each["removed"]) for each in steps]
     assert rows == [(20_000, 20_000, 0), (40_000, 20_000, 0), (60_000, 20_000, 0), (60_000, 20_000, 20_000)]
     assert steps[0]["size"] < steps[1]["size"] < steps[2]["size"]
@@ -150,7 +166,7 @@ def test_growth_tells_a_snapshot_a_month_by_time_travel(taxi: Taxi) -> None:
 
 def test_a_month_is_a_partition(taxi: Taxi) -> None:
     with Lake.open(taxi.folder / "lake") as lake:
-        files = lake.pyiceberg("main").load_table("bronze.yellow_trips").inspect.files()
+        files = lake.pyiceberg("main").load_table("raw.yellow_trips").inspect.files()
     assert sorted(tuple(each.values()) for each in files["partition"].to_pylist()) == [(2024, 1), (2024, 2), (2024, 3)]
 
 
@@ -159,9 +175,9 @@ def test_other_readers_find_the_same_rows_and_sums_without_spark(taxi: Taxi) -> 
     assert by_duckdb == by_pyiceberg
     clean = taxi.expected(golden.TAXI_CLEAN)
     total = sum(row[2] for row in clean)
-    assert by_pyiceberg["silver.trips"] == (sum(row[1] for row in clean), total)
-    assert by_pyiceberg["gold.daily_trips"] == (len(taxi.expected(golden.TAXI_DAILY)), total)
-    assert by_pyiceberg["gold.hourly_revenue"][1] == total
+    assert by_pyiceberg["silver.stg_yellow_trips"] == (sum(row[1] for row in clean), total)
+    assert by_pyiceberg["gold.fct_daily_trips"] == (len(taxi.expected(golden.TAXI_DAILY)), total)
+    assert by_pyiceberg["gold.fct_hourly_revenue"][1] == total
 
 
 def rounded(totals: Totals) -> Totals:
@@ -175,8 +191,10 @@ def test_nothing_is_wrong_with_it(taxi: Taxi) -> None:
     assert {finding["state"] for finding in audited["findings"]} == {"ok"}
     kinds = {finding["audit"].partition("(")[0] for finding in audited["findings"]}
     assert {"key", "not_null", "accepted_values", "relationships", "assert", "row_count", "max_change"} <= kinds
-    described = {column["name"]: column["comment"] for column in taxi.json("show", "silver.trips")["columns"]}
-    assert described["picked_up_at"] == "by the clock of New York"
+    described = {
+        column["name"]: column["comment"] for column in taxi.json("show", "silver.stg_yellow_trips")["columns"]
+    }
+    assert described["pickup_datetime"] == "by the clock of New York"
 
 
 def test_its_unit_tests_pass_before_anything_is_built(tmp_path: Path, warm_jvm: None) -> None:
@@ -184,5 +202,28 @@ def test_its_unit_tests_pass_before_anything_is_built(tmp_path: Path, warm_jvm: 
     found = Shell(tmp_path / "fresh").json("test")
     assert found["failed"] == 0, found
     assert {each["model"] for each in found["tests"]} == {
-        *("silver.trips", "gold.daily_trips", "gold.hourly_revenue", "gold.trip_distance_stats")
+        *("silver.stg_yellow_trips", "gold.fct_daily_trips", "gold.fct_hourly_revenue", "gold.fct_trip_distance_stats")
     }
+
+
+def test_the_profile_tlc_asks_for_the_files_where_the_tlc_has_them(tmp_path: Path) -> None:
+    Shell(tmp_path)("init", "rides", "--example", "taxi")
+    rides = Shell(tmp_path / "rides")
+    settings = rides.folder / "mere.yaml"
+    with fileserver.running() as web:
+        web.missing = 403  # as the TLC's answers for a month that is not out yet
+        for file in (rides.folder / "data").iterdir():
+            folder = "trip-data" if file.suffix == ".parquet" else "misc"
+            web.files[f"/{folder}/{file.name}"] = fileserver.Served(file.read_bytes())
+            file.unlink()
+        text = settings.read_text(encoding="utf-8")
+        assert text.count("https://d37ci6vzurychx.cloudfront.net/") == 2
+        settings.write_text(text.replace("https://d37ci6vzurychx.cloudfront.net", web.url), encoding="utf-8")
+        rides("--profile", "tlc", "init")
+        assert (rides.folder / "lake-tlc" / "catalog.db").exists()
+        steps = rides.json("--profile", "tlc", "plan", "raw.*")["steps"]
+        asked = {each.path for each in web.asked}
+    assert {step["model"]: step["action"] for step in steps} == dict.fromkeys(
+        ("raw.yellow_trips", "raw.taxi_zones"), "build"
+    )
+    assert asked >= set(web.files)

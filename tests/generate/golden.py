@@ -57,6 +57,15 @@ SELECT
   sum(date_diff('second', tpep_pickup_datetime, tpep_dropoff_datetime)) AS seconds
 FROM ({_CLEAN}) GROUP BY ALL ORDER BY ALL
 """
+TAXI_AMOUNTS = f"""
+SELECT
+  sum(extra::DECIMAL(12, 2)) AS extra, sum(mta_tax::DECIMAL(12, 2)) AS mta_tax,
+  sum(tip_amount::DECIMAL(12, 2)) AS tips, sum(tolls_amount::DECIMAL(12, 2)) AS tolls,
+  sum(improvement_surcharge::DECIMAL(12, 2)) AS improvement, sum(congestion_surcharge::DECIMAL(12, 2)) AS congestion,
+  sum(Airport_fee::DECIMAL(12, 2)) AS airport, sum(RatecodeID)::BIGINT AS rate_codes,
+  count(*) FILTER (store_and_fwd_flag = 'Y') AS stored, count(store_and_fwd_flag) AS with_flag
+FROM ({_CLEAN})
+"""
 TAXI_DAILY = f"""
 SELECT tpep_pickup_datetime::DATE AS day, count(*) AS trips, sum(total_amount::DECIMAL(12, 2)) AS total
 FROM ({_CLEAN}) GROUP BY ALL ORDER BY ALL

@@ -11,7 +11,7 @@ from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
 
 # What is left in an example that was tried in place, by its name at the top.
-_LEFT_BY_RUNS = ("lake", "data", ".mere")
+_LEFT_BY_RUNS = ("lake", "lake-tlc", "data", ".mere")
 
 
 def names() -> list[str]:

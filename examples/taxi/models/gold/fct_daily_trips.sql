@@ -12,13 +12,13 @@
 --   - max_change: 100%
 --     severity: warn
 SELECT
-  CAST(picked_up_at AS date) AS day,
+  CAST(pickup_datetime AS date) AS day,
   count(*) AS trips,
-  sum(passengers) AS passengers,
-  sum(miles) AS miles,
-  sum(total) AS revenue,
+  sum(passenger_count) AS passengers,
+  sum(trip_distance) AS miles,
+  sum(total_amount) AS revenue,
   CAST(avg(duration_seconds) / 60 AS decimal(8, 1)) AS minutes_per_trip,
   CAST(avg(tip_rate) AS decimal(6, 3)) AS tip_rate
-FROM silver.trips
-WHERE picked_up_at >= :start AND picked_up_at < :end
-GROUP BY CAST(picked_up_at AS date)
+FROM silver.stg_yellow_trips
+WHERE pickup_datetime >= :start AND pickup_datetime < :end
+GROUP BY CAST(pickup_datetime AS date)
