@@ -192,3 +192,109 @@ def test_a_lake_whose_database_in_postgres_is_another_is_told(
     assert "There is no lake in" in text
     assert f"still there, in {shop.folder}/lake/warehouse" in text
     assert "Name the database that has its catalog" in text
+
+
+# which metadata file is the table
+
+
+def adopt_anew(shop: Shop, *words: str, exit_code: int = 0) -> str:
+    """Into a new lake, as mere says; what adopt prints."""
+    config = shop.folder / "mere.yaml"
+    config.write_text(config.read_text().replace("lake: lake ", "lake: other "))
+    if not (shop.folder / "other").exists():
+        shop.mere("init")
+    done = shop.mere("adopt", f"{shop.folder}/lake/warehouse", *words, exit_code=exit_code)
+    return done.stdout + done.stderr
+
+
+def ids(shop: Shop, table: str = "gold.orders") -> list[int]:
+    with Lake.open(shop.folder / "other") as lake:
+        return sorted(lake.at().table(table).arrow()["id"].to_pylist())
+
+
+def work_on(shop: Shop, branch: str) -> None:
+    """Rows and a table that never come to main, and an end that mere sees."""
+    with Lake.open(shop.folder / "lake") as lake:
+        lake.branch(branch)
+        iceberg.append(lake, "gold.orders", 666, ref=branch)
+        iceberg.create(lake, f"gold.only_{branch}", ref=branch)
+
+
+def test_rows_and_tables_of_a_branch_do_not_come_in(tmp_path: Path) -> None:
+    shop = make(tmp_path, tables=True)
+    work_on(shop, "dev")
+    work_on(shop, "two")  # and two files have the same number now
+    shop.mere("branch", "delete", "dev")
+    remove(shop.folder)
+    text = adopt_anew(shop)
+    assert ids(shop) == [1, 2]
+    assert "gold/only_dev" in text
+    assert "main did not have it" in text
+    assert "gold.only_dev" not in shop.mere("tables").stdout
+    (left,) = (shop.folder / "lake/warehouse/gold").glob("only_dev*/metadata/*.json")
+    shop.mere("adopt", f"{shop.folder}/lake/warehouse", "gold.only_dev", "--metadata", str(left))
+    assert "gold.only_dev" in shop.mere("tables").stdout
+
+
+def test_what_was_written_after_mere_looked_is_never_guessed(tmp_path: Path) -> None:
+    """An engine that mere did not see wrote to main or to a branch: nobody but the catalog knew which."""
+    shop = make(tmp_path, tables=True)
+    work_on(shop, "dev")
+    memory = (shop.folder / "lake/main.json").read_bytes()
+    with Lake.open(shop.folder / "lake") as lake:
+        commit = lake.at().commit.short_id
+        iceberg.append(lake, "gold.orders", 3)
+        iceberg.append(lake, "gold.orders", 667, ref="dev")
+    (shop.folder / "lake/main.json").write_bytes(memory)
+    remove(shop.folder)
+    text = adopt_anew(shop, exit_code=1)
+    assert "Nothing was changed" in text
+    assert text.count("rows: 3") == 1
+    assert text.count("rows: 4") == 1
+    assert f", commit {commit})" in text
+    assert "and 2 earlier ones" in text
+    shop.type(*commands(text)[-1:])
+    assert ids(shop) == [1, 2]  # the one of which it is known that main once had it
+
+
+def test_without_the_file_of_main_a_lake_is_adopted_only_as_the_user_says(tmp_path: Path) -> None:
+    shop = make(tmp_path, tables=True)
+    work_on(shop, "dev")
+    (shop.folder / "lake/main.json").unlink()
+    remove(shop.folder)
+    assert "only the lost catalog knew" in adopt_anew(shop, exit_code=1)
+    assert "only the lost catalog knew" in adopt_anew(shop, "--dry-run", exit_code=1)
+    files = sorted((shop.folder / "lake/warehouse/gold").glob("orders-*/metadata/*.metadata.json"))
+    twice = adopt_anew(shop, "gold.orders", "--metadata", str(files[0]), "--metadata", str(files[1]), exit_code=2)
+    assert "Name one" in twice
+    assert "is not a metadata file of a table in" in adopt_anew(
+        shop, "--metadata", "/else/1.metadata.json", exit_code=2
+    )
+    assert "go with a folder" in shop.mere("adopt", str(files[0]), "--newest", "--as", "a.b", exit_code=2).stderr
+    adopt_anew(shop, "gold.orders", "--newest")
+    assert ids(shop) == [1, 2, 666]
+
+
+def test_a_lake_that_was_relocated_is_adopted_as_main_had_it(tmp_path: Path) -> None:
+    shop = make(tmp_path, tables=True)
+    work_on(shop, "dev")
+    (shop.folder / "lake").rename(shop.folder / "elsewhere")
+    (shop.folder / "elsewhere").rename(tmp_path / "moved")
+    shop.mere("relocate", str(tmp_path / "moved"))
+    (tmp_path / "moved").rename(shop.folder / "lake")
+    shop.mere("relocate")
+    remove(shop.folder)
+    adopt_anew(shop)
+    assert ids(shop) == [1, 2]
+
+
+def test_a_table_that_was_renamed_or_dropped_is_adopted_as_main_had_it(tmp_path: Path) -> None:
+    shop = make(tmp_path, tables=True)
+    with Lake.open(shop.folder / "lake") as lake:
+        iceberg.create(lake, "gold.dropped")
+    shop.mere("rename", "gold.orders", "gold.sales")
+    shop.mere("drop", "gold.dropped")
+    remove(shop.folder)
+    assert "gold/dropped" in adopt_anew(shop)
+    assert ids(shop, "gold.sales") == [1, 2]
+    assert [table["table"] for table in shop.mere.json("tables")["tables"]] == ["gold.sales"]

@@ -64,7 +64,7 @@ def count(lake: Lake, table: str) -> int:
 
 
 def names(source: str, **options: str) -> list[str]:
-    return [str(found) for found in discover(source, LocalStorage(), **options).found]
+    return [str(found) for found in discover(source, LocalStorage(), catalog=options.get("catalog")).found]
 
 
 def newest(folder: Path) -> Path:

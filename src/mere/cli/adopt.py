@@ -36,6 +36,13 @@ from mere.lake.commits import Kind
 @click.option("--into", metavar="SCHEMA", help="The schema on the branch, for all tables.")
 @click.option("--catalog", metavar="NAME", help="Which catalog of a database, if it has several.")
 @click.option("--warehouse", metavar="NAME", help="Which warehouse of a REST catalog.")
+@click.option(
+    "--metadata",
+    multiple=True,
+    metavar="FILE",
+    help="Which metadata file is meant, of a table in a folder that has several; once for each such table.",
+)
+@click.option("--newest", is_flag=True, help="Where that is not certain, the newest, of whichever branch it is.")
 @click.option("--dry-run", is_flag=True, help="List the tables and what speaks against them; change nothing.")
 @message_option
 @json_option
@@ -49,6 +56,8 @@ def adopt(
     into: str | None,
     catalog: str | None,
     warehouse: str | None,
+    metadata: tuple[str, ...],
+    newest: bool,
     dry_run: bool,
     message: str | None,
     as_json: bool,
@@ -67,6 +76,8 @@ def adopt(
         into=into,
         catalog=catalog,
         warehouse=warehouse,
+        metadata=metadata,
+        newest=newest,
         message=message,
         dry_run=dry_run,
     )
@@ -89,6 +100,12 @@ def _print_tables(done: Adoption) -> None:
     for table in done.refused:
         for reason in table.refusals:
             click.echo(f"refused {table.name}: {reason}")
+    for folder in done.left_out:
+        click.echo(
+            f"left out {folder}: main did not have it; to take it all the same, name one of its files: --metadata"
+        )
+    if done.remedy:
+        click.echo(done.remedy)
 
 
 def _row(table: Candidate) -> tuple[object, ...]:
@@ -103,6 +120,7 @@ def _adoption_json(done: Adoption) -> dict[str, object]:
         "on": done.on,
         "commit": commit_json(done.commit) if done.commit else None,
         "tables": [_table_json(table) for table in done.tables],
+        "left_out": list(done.left_out),
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
+import shlex
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +29,7 @@ from mere.lake.history import commit_found
 from mere.lake.metadata import ORIGIN, Metadata
 from mere.lake.query.columns import current_schema, duckdb_type
 from mere.lake.storage import Storage
-from mere.names import TableName, near
+from mere.names import MAIN, TableName, near
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
@@ -80,6 +81,9 @@ class Adoption:
     tables: tuple[Candidate, ...]
     commit: Commit | None = None  # None: a dry run
 
+    left_out: tuple[str, ...] = ()  # folders of tables that main of a lost catalog did not have
+    remedy: str | None = None  # where something is refused
+
     @property
     def refused(self) -> tuple[Candidate, ...]:
         return tuple(candidate for candidate in self.tables if candidate.refusals)
@@ -92,7 +96,10 @@ def adopt(lake: Lake, request: Request) -> Adoption:
     names = Counter(name for _, name in chosen)
     taken = {name for name, count in names.items() if count > 1}
     examiner = _Examiner(lake, request, standing, taken)
-    adoption = Adoption(request.on, tuple(examiner.examine(found, name) for found, name in chosen))
+    examined = tuple(examiner.examine(found, name) for found, name in chosen)
+    adoption = Adoption(request.on, examined, left_out=request.source.left_out)
+    if adoption.refused:
+        adoption = replace(adoption, remedy=_remedy(request, adoption.refused))
     if request.dry_run:
         return adoption
     if adoption.refused:
@@ -300,5 +307,26 @@ def _refusal(adoption: Adoption) -> Unguarded:
     return Unguarded(
         f"{len(adoption.refused)} of {len(adoption.tables)} tables cannot be adopted. Nothing was changed.\n"
         + "\n".join(lines),
-        remedy="Mend them at the source, or name only the others: mere adopt SOURCE TABLE…",
+        remedy=adoption.remedy,
     )
+
+
+def _remedy(request: Request, refused: Sequence[Candidate]) -> str:
+    doubtful = [each.found.suggested for each in refused if each.found.suggested]
+    if len(doubtful) < len(refused):
+        return "Mend them at the source, or name only the others: mere adopt SOURCE TABLE…"
+    words = ["mere", "adopt", request.source.place, *request.tables, *_options(request)]
+    words += [word for file in doubtful for word in ("--metadata", file)]
+    what = "is the one that main had" if len(doubtful) == 1 else "are those that main had"
+    return (
+        f"Look at what they hold, and say which is meant. If it {what} or the newest, that is:\n  {shlex.join(words)}\n"
+        "--newest takes the newest of each, whichever branch it is of."
+    )
+
+
+def _options(request: Request) -> Iterator[str]:
+    for option, value in (("--as", request.name), ("--into", request.into)):
+        if value is not None:
+            yield from (option, value)
+    if request.on != MAIN:
+        yield from ("--on", request.on)

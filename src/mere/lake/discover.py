@@ -7,7 +7,7 @@ import posixpath
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from mere.errors import LakeError, LakeUnreadable, UsageError
+from mere.lake.mainfile import MainFile, recall
+from mere.lake.places import lake_around
 from mere.lake.postgres_address import PostgresAddress
-from mere.lake.storage import Storage
+from mere.lake.storage import Storage, canonical
+from mere.lake.versions import METADATA_FILE, Choice, Doubt, metadata_files, of_main, of_one_number, versions
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog
 
 TOKEN, CREDENTIAL = "MERE_REST_TOKEN", "MERE_REST_CREDENTIAL"
 
-_METADATA_FILE = re.compile(r"(?:v(?P<hadoop>\d+)|(?P<number>\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _UNIQUE = re.compile(r"-[0-9a-f]{32}$")  # by which an engine keeps the folders of tables of one name apart
 _HINT = "version-hint.text"
 _SQL = re.compile(r"(sqlite|postgres(?:ql)?)(\+\w+)?://")
@@ -36,6 +38,7 @@ class Found:
     parts: tuple[str, ...]  # namespaces and name; none, where the source has no name for it
     pointer: str | None
     problem: str | None = None  # why there is no pointer
+    suggested: str | None = None  # the metadata file to name, where several may be meant
 
     def __str__(self) -> str:
         return ".".join(self.parts)
@@ -47,33 +50,46 @@ class Source:
 
     found: tuple[Found, ...]
     catalog: str | None = None
+    left_out: tuple[str, ...] = ()  # folders of tables that main did not have when its catalog was lost
+    place: str = ""  # the folder in which they were found
 
 
-def discover(source: str, storage: Storage, *, catalog: str | None = None, warehouse: str | None = None) -> Source:
+def discover(
+    source: str,
+    storage: Storage,
+    *,
+    catalog: str | None = None,
+    warehouse: str | None = None,
+    choice: Choice | None = None,
+) -> Source:
     """`catalog`: which one of several in a database. `warehouse`: which one of a REST catalog."""
     is_sql, is_rest = _SQL.match(source), source.startswith(("http://", "https://"))
     if catalog and not is_sql:
         raise UsageError("--catalog goes with a database: sqlite:///… or postgresql://…")
     if warehouse and not is_rest:
         raise UsageError("--warehouse goes with a REST catalog: https://…")
+    place = source if "://" in source or source.startswith("file:") else os.path.abspath(source)  # noqa: PTH100
+    is_file = bool(METADATA_FILE.fullmatch(posixpath.basename(place)) or place.endswith(".metadata.json"))
+    choice = choice or Choice()
+    if choice != Choice() and (is_sql or is_rest or is_file):
+        raise UsageError("--metadata and --newest go with a folder, in which a table has several metadata files.")
     if is_sql:
         return _database(source, catalog)
     if is_rest:
         return _rest(source, warehouse)
-    place = source if "://" in source or source.startswith("file:") else os.path.abspath(source)  # noqa: PTH100
-    if _METADATA_FILE.fullmatch(posixpath.basename(place)) or place.endswith(".metadata.json"):
+    if is_file:
         return Source((Found((), place),))
-    return Source(tuple(_folder(place.rstrip("/"), storage)))
+    return _folder(place.rstrip("/"), storage, choice)
 
 
 # folders
 
 
-def _folder(folder: str, storage: Storage) -> Iterator[Found]:
+def _folder(folder: str, storage: Storage, choice: Choice) -> Source:
     tables: dict[str, list[str]] = {}
     for file in storage.files(folder):
         table, _, name = file.location.rpartition("/metadata/")
-        if table and (name == _HINT or _METADATA_FILE.fullmatch(name)):
+        if table and (name == _HINT or METADATA_FILE.fullmatch(name)):
             tables.setdefault(table, []).append(name)
     if not tables:
         raise LakeError(
@@ -82,34 +98,89 @@ def _folder(folder: str, storage: Storage) -> Iterator[Found]:
         )
     if folder in tables:
         tables = {folder: tables[folder]}
-    plain = Counter(_UNIQUE.sub("", table) for table in tables)
-    for table, names in sorted(tables.items()):
-        name = _UNIQUE.sub("", table)
-        parts = tuple(posixpath.relpath(name if plain[name] == 1 else table, folder).split("/"))
-        yield _newest(parts if table != folder else (), table, names, storage)
+    tried = _Tables(folder, tables, storage, choice)
+    if unknown := choice.files - tried.meant:
+        raise UsageError(f"{min(unknown)} is not a metadata file of a table in {folder}.")
+    found = tuple(each for table in sorted(tables) for each in tried.found(table))
+    return Source(found, left_out=tuple(tried.left_out), place=folder)
 
 
-def _newest(parts: tuple[str, ...], table: str, names: Sequence[str], storage: Storage) -> Found:
-    matches = [match for name in names if (match := _METADATA_FILE.fullmatch(name))]
-    hadoop = {int(match["hadoop"]): match[0] for match in matches if match["hadoop"]}
-    if hadoop:
-        name = hadoop[_version(table, hadoop, names, storage)]
-        return Found(parts, f"{table}/metadata/{name}")
-    last = max((int(match["number"]) for match in matches), default=None)
-    newest = sorted(match[0] for match in matches if last is not None and int(match["number"]) == last)
-    if len(newest) == 1:
-        return Found(parts, f"{table}/metadata/{newest[0]}")
-    if not newest:
-        return Found(parts, None, f"{table}/metadata has no metadata file")
-    return Found(
-        parts, None, f"only its catalog knows which of these is the table: {', '.join(newest)}; name one of the files"
-    )
+class _Tables:
+    """The tables of a folder. In the warehouse of a lake: what main had, and nothing that only another branch had."""
+
+    def __init__(self, folder: str, tables: Mapping[str, Sequence[str]], storage: Storage, choice: Choice) -> None:
+        self.left_out: list[str] = []
+        self._tables = {table: sorted(metadata_files(names)) for table, names in tables.items()}
+        self._has_hint = {table for table, names in tables.items() if _HINT in names}
+        self._storage = storage
+        self._newest_will_do = choice.newest
+        self._meant = {table: choice.among(table, names) for table, names in self._tables.items()}
+        self._lakes: dict[str, MainFile | None] = {}
+        self._pointers: dict[str, str] = {}
+        plain = Counter(_UNIQUE.sub("", table) for table in tables)
+        self._names: dict[str, tuple[str, ...]] = {}
+        for table in tables:
+            name = _UNIQUE.sub("", table)
+            relative = posixpath.relpath(name if plain[name] == 1 else table, folder)
+            self._names[table] = tuple(relative.split("/")) if table != folder else ()
+
+    @property
+    def meant(self) -> set[str]:
+        return {file for file in self._meant.values() if file}
+
+    def found(self, table: str) -> Iterator[Found]:
+        """None, if main did not have it."""
+        names, lake = self._tables[table], self._lake(table)
+        if file := self._meant[table]:
+            yield Found(self._names[table], file)
+        elif not names:
+            yield Found(self._names[table], None, f"{table}/metadata has no metadata file")
+        elif lake is None:
+            yield self._answered(table, self._by_number(table))
+        elif (main := self._lakes[lake]) is not None and table not in self._pointers:
+            self.left_out.append(table)
+        else:
+            yield self._answered(table, of_main(self._storage, table, names, main, self._pointers.get(table)))
+
+    def _answered(self, table: str, answer: str | Doubt) -> Found:
+        name = self._names[table]
+        if isinstance(answer, str):
+            return Found(name, answer)
+        if self._newest_will_do and (found := versions(self._storage, table, self._tables[table])):
+            return Found(name, found[0].location)
+        return Found(name, None, answer.why, answer.suggested)
+
+    def _lake(self, table: str) -> str | None:
+        """The one in whose warehouse it is."""
+        for lake in self._lakes:
+            if table.startswith(f"{lake}/"):
+                return lake
+        found = lake_around(table, self._storage)
+        if found is not None:
+            self._lakes[found] = main = recall(self._storage, found)
+            for parts, pointer in (main.tables if main else {}).items():
+                at = canonical(pointer).rpartition("/metadata/")[0]
+                self._pointers[at] = canonical(pointer)
+                if self._names.get(at):
+                    self._names[at] = parts
+        return found
+
+    def _by_number(self, table: str) -> str | Doubt:
+        names = self._tables[table]
+        matches = [match for name in names if (match := METADATA_FILE.fullmatch(name))]
+        if hadoop := {int(match["hadoop"]): match[0] for match in matches if match["hadoop"]}:
+            return f"{table}/metadata/{hadoop[_version(table, hadoop, self._has_hint, self._storage)]}"
+        last = max(int(match["number"]) for match in matches)
+        newest = [match[0] for match in matches if int(match["number"]) == last]
+        if len(newest) == 1:
+            return f"{table}/metadata/{newest[0]}"
+        return of_one_number(self._storage, table, names, newest)
 
 
-def _version(table: str, versions: dict[int, str], names: Sequence[str], storage: Storage) -> int:
+def _version(table: str, versions: dict[int, str], hinted: Collection[str], storage: Storage) -> int:
     """As Hadoop tables are read: from the hint, which may be late, on to the last version without a gap."""
     version = max(versions)
-    if _HINT in names:
+    if table in hinted:
         with suppress(ValueError):
             hint = int(storage.read(f"{table}/metadata/{_HINT}").decode().strip())
             version = hint if hint in versions else version

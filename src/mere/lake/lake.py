@@ -16,6 +16,7 @@ from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
 from mere.lake import attempts, catalogs, cleaning, history, leases
 from mere.lake.commits import Commit
 from mere.lake.guards import Guard
+from mere.lake.mainfile import remember
 from mere.lake.metadata import MetadataReader
 from mere.lake.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.port import Store
@@ -50,6 +51,8 @@ class Lake:
         self.storage = storage
         self.reader = MetadataReader(self.storage)
         self._catalogs: dict[str, RefCatalog] = {}
+        self._branches_moved = False
+        store.on_commit = self._committed
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Self:
@@ -69,9 +72,18 @@ class Lake:
         return cls(location, open_store_here(location, storage, catalog), storage)
 
     def close(self) -> None:
+        wrote = self._branches_moved or bool(self._catalogs)
         while self._catalogs:
             self._catalogs.popitem()[1].close()
+        if wrote:
+            remember(self.storage, self.location, self.store)
         self.store.close()
+
+    def _committed(self, branch: str) -> None:
+        if branch == MAIN:
+            remember(self.storage, self.location, self.store)
+        else:
+            self._branches_moved = True
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +126,7 @@ class Lake:
     def _fork(self, name: str, kind: RefKind, at: str, author: str | None) -> Ref:
         origin = self.resolve(at)
         parent = origin.base.name if origin.base and origin.base.kind.writable else MAIN
+        self._branches_moved = True  # as soon as an engine writes there
         return self.store.create_ref(name, kind, origin.readable, author or default_author(), parent)
 
     def delete(self, name: str, *kinds: RefKind) -> Ref:
@@ -272,16 +285,24 @@ class Lake:
         into: str | None = None,
         catalog: str | None = None,
         warehouse: str | None = None,
+        metadata: Collection[str] = (),
+        newest: bool = False,
         message: str | None = None,
         author: str | None = None,
         dry_run: bool = False,
     ) -> Adoption:
-        """Put tables of another catalog, a folder or a metadata file onto a branch, in one commit, without a copy."""
+        """Put tables of another catalog, a folder or a metadata file onto a branch, in one commit, without a copy.
+
+        `metadata`: which file is meant, of a table in a folder that has several. `newest`: the newest, if it is not
+        certain which.
+        """
         from mere.lake.adopt import Request, adopt
         from mere.lake.discover import discover
+        from mere.lake.versions import Choice
 
         branch = self._branch(on).name
-        found = discover(source, self.storage, catalog=catalog, warehouse=warehouse)
+        choice = Choice.of(metadata, newest=newest)
+        found = discover(source, self.storage, catalog=catalog, warehouse=warehouse, choice=choice)
         request = Request(found, tables, branch, name, into, author or default_author(), message, dry_run)
         return adopt(self, request)
 

@@ -22,6 +22,7 @@ from mere.errors import (
     StorageDenied,
     UsageError,
 )
+from mere.lake import mainfile
 from mere.lake.files import readable
 from mere.lake.port import Store
 from mere.lake.sqlite import SqliteStore
@@ -197,7 +198,7 @@ def disown(storage: Storage, location: str) -> None:
 def _require_free(location: str, storage: Storage) -> None:
     if _is_lake(location, storage):
         raise LakeError(f"There is already a lake at {location}.", remedy="Open it, or choose another place.")
-    if outer := _lake_around(location, storage):
+    if outer := lake_around(location, storage):
         raise LakeError(
             f"{location} is in the warehouse of the lake at {outer}, whose sweep would delete it. No lake was made.",
             remedy="Choose a place outside of it.",
@@ -216,13 +217,13 @@ def _is_lake(location: str, storage: Storage) -> bool:
     return made_before_markers or owner(storage, location) is not None
 
 
-def _lake_around(location: str, storage: Storage) -> str | None:
+def lake_around(location: str, storage: Storage) -> str | None:
     """The lake in whose warehouse this place is."""
     parts = location.split("/")
     for at, part in enumerate(parts):
         outer = "/".join(parts[:at])
         with suppress(StorageDenied):  # keys may be for one prefix alone
-            if part == WAREHOUSE and at and _is_lake(outer, storage):
+            if part == WAREHOUSE and at and (_is_lake(outer, storage) or storage.exists(f"{outer}/{mainfile.NAME}")):
                 return outer
     return None
 
@@ -273,7 +274,7 @@ def _put_back(location: str, catalog: str | None) -> str:
 def _adopt_anew(location: str, catalog: str | None) -> str:
     also = "" if catalog is None else ", and an empty database after `catalog:`"
     return (
-        "If there is none, adopt its tables into a new lake, as they last stood, without branches and history. Write"
+        "If there is none, adopt its tables into a new lake, as main had them, without branches and history. Write"
         f" another place after `lake:` in mere.yaml{also}; then type:\n"
         f"  mere init\n  mere adopt {shlex.quote(f'{location}/{WAREHOUSE}')}"
     )

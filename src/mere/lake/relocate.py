@@ -24,6 +24,7 @@ from mere.config import S3Settings, is_s3
 from mere.errors import LakeError, MetadataMissing
 from mere.lake import avro, faults
 from mere.lake.files import DELETED, read_metadata, readable, snapshots
+from mere.lake.mainfile import remember
 from mere.lake.metadata import Json, Metadata
 from mere.lake.places import DATABASE, claim, disown, open_store, require_own
 from mere.lake.port import Store
@@ -102,6 +103,7 @@ def relocate(
             disown(storage, root)
         store.repoint(_named(store, rewriter.relocated) | moved, root, lake_id)
         claim(storage, root, lake_id)
+        remember(storage, root, store)
         return Relocation(old_root, root, lake_id, copied, len(moved), rewriter.files, rewriter.size)
     finally:
         store.close()

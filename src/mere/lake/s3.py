@@ -114,6 +114,11 @@ class S3Storage:
                         f"{location} cannot be written: there is another file of that name. No pointer was changed."
                     ) from None
 
+    def replace(self, location: str, content: bytes) -> None:
+        bucket, key = split(location)
+        with self._explained(location, "written"):
+            self._store(bucket).put(key, content)
+
     def files(self, folder: str) -> Iterator[StoredFile]:
         bucket, prefix = split(folder)
         with self._explained(folder, "listed"):

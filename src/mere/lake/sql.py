@@ -6,7 +6,7 @@ An adapter gives a connection, transactions and triggers; what happens inside a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -37,6 +37,7 @@ class SqlStore(ABC):
     lake_id: str
     clock: str  # what time it is, in the database's own SQL: the one clock that a lake goes by
     shares_clock: bool  # with other machines: it may differ from this machine's
+    on_commit: Callable[[str], None] = staticmethod(lambda _: None)  # with the name of the branch
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tx]:
@@ -170,6 +171,7 @@ class SqlStore(ABC):
             faults.point("commit.followed")
         faults.point("commit.durable")
         self._settle()
+        self.on_commit(edit.target)
         return commit
 
     def rebase(self, branch: Ref, onto: Ref, edit: Edit) -> Commit | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,6 +37,9 @@ class Storage(Protocol):
     def read_range(self, location: str, start: int, length: int) -> bytes: ...
     def write_new(self, location: str, content: bytes) -> None:
         """The whole file or none, and never over another."""
+
+    def replace(self, location: str, content: bytes) -> None:
+        """The whole file or the one that was there."""
 
     def files(self, folder: str) -> Iterator[StoredFile]: ...
     def delete(self, *locations: str) -> None:
@@ -94,6 +98,15 @@ class LocalStorage:
             if room.is_lacking(error):
                 raise LakeUnreadable(f"{room.told(path)} No pointer was changed.", remedy=room.REMEDY) from error
             raise LakeUnreadable(f"{location} cannot be written: {error.strerror}. No pointer was changed.") from error
+
+    def replace(self, location: str, content: bytes) -> None:
+        draft = f"{location}.{secrets.token_hex(4)}"
+        self.write_new(draft, content)
+        try:
+            local_path(draft).replace(local_path(location))
+        except OSError as error:
+            self.delete(draft)
+            raise LakeUnreadable(f"{location} cannot be written: {error.strerror}.") from error
 
     def files(self, folder: str) -> Iterator[StoredFile]:
         for parent, _, names in os.walk(local_path(folder)):
