@@ -20,6 +20,7 @@ from mere.engine.session import Session
 from mere.errors import LakeError, MereError, Unguarded, UsageError
 from mere.lake.discover import discover
 from mere.lake.lake import Lake
+from mere.lake.mainfile import remember
 from mere.lake.storage import LocalStorage
 from tests.services.postgres import PASSWORD, Postgres
 from tests.services.rest import RestServer
@@ -125,6 +126,8 @@ def test_tables_on_s3(lake: Lake, postgres_server: Postgres, s3_server: S3Server
         Lake.create(f"{place}/lake", catalog=urls[1], s3=s3_server.settings) as here,
     ):
         fill(other.pyiceberg(), "sales")
+        for _ in range(2):  # written anew over what was there
+            remember(other.storage, other.location, other.store)
         before = {file.location for file in other.storage.files(f"{place}/other")}
         here.adopt(urls[0], "sales.orders")
         here.pyiceberg().load_table("sales.orders").append(ROWS)

@@ -104,8 +104,8 @@ def _print_tables(done: Adoption) -> None:
         click.echo(
             f"left out {folder}: main did not have it; to take it all the same, name one of its files: --metadata"
         )
-    if done.remedy:
-        click.echo(done.remedy)
+    if done.doubt:
+        click.echo(done.doubt)
 
 
 def _row(table: Candidate) -> tuple[object, ...]:

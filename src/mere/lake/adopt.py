@@ -82,7 +82,7 @@ class Adoption:
     commit: Commit | None = None  # None: a dry run
 
     left_out: tuple[str, ...] = ()  # folders of tables that main of a lost catalog did not have
-    remedy: str | None = None  # where something is refused
+    doubt: str | None = None  # where more than one metadata file may be meant: how to name one
 
     @property
     def refused(self) -> tuple[Candidate, ...]:
@@ -98,12 +98,10 @@ def adopt(lake: Lake, request: Request) -> Adoption:
     examiner = _Examiner(lake, request, standing, taken)
     examined = tuple(examiner.examine(found, name) for found, name in chosen)
     adoption = Adoption(request.on, examined, left_out=request.source.left_out)
-    if adoption.refused:
-        adoption = replace(adoption, remedy=_remedy(request, adoption.refused))
     if request.dry_run:
-        return adoption
+        return replace(adoption, doubt=_doubt(request, adoption.refused))
     if adoption.refused:
-        raise _refusal(adoption)
+        raise _refusal(request, adoption)
     return replace(adoption, commit=_commit(lake, request, adoption.tables))
 
 
@@ -302,19 +300,20 @@ def _commit(lake: Lake, request: Request, tables: Sequence[Candidate]) -> Commit
     return commit
 
 
-def _refusal(adoption: Adoption) -> Unguarded:
+def _refusal(request: Request, adoption: Adoption) -> Unguarded:
     lines = [f"  {each.name or each.found.pointer}: {reason}" for each in adoption.refused for reason in each.refusals]
     return Unguarded(
         f"{len(adoption.refused)} of {len(adoption.tables)} tables cannot be adopted. Nothing was changed.\n"
         + "\n".join(lines),
-        remedy=adoption.remedy,
+        remedy=_doubt(request, adoption.refused)
+        or "Mend them at the source, or name only the others: mere adopt SOURCE TABLE…",
     )
 
 
-def _remedy(request: Request, refused: Sequence[Candidate]) -> str:
+def _doubt(request: Request, refused: Sequence[Candidate]) -> str | None:
     doubtful = [each.found.suggested for each in refused if each.found.suggested]
-    if len(doubtful) < len(refused):
-        return "Mend them at the source, or name only the others: mere adopt SOURCE TABLE…"
+    if not doubtful or len(doubtful) < len(refused):
+        return None
     words = ["mere", "adopt", request.source.place, *request.tables, *_options(request)]
     words += [word for file in doubtful for word in ("--metadata", file)]
     what = "is the one that main had" if len(doubtful) == 1 else "are those that main had"

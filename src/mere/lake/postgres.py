@@ -22,6 +22,7 @@ from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import Given, Row, Tx
 from mere.lake.runs import Run
 from mere.lake.sql import SqlStore
+from mere.lake.wholeness import require_whole, tables_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,6 +77,9 @@ def _retried(method: Callable[Concatenate[PostgresStore, P], T]) -> Callable[Con
     return again
 
 
+_FOUND = "SELECT name FROM unnest(?::text[]) AS name WHERE to_regclass(quote_ident(name)) IS NOT NULL"
+
+
 class PostgresStore(SqlStore):
     """Each thread has a connection of its own. Readers see one state for the length of a transaction; writers lock
     rows of tables first, in the order of their names, and rows of refs then, as the triggers do for engines."""
@@ -120,10 +124,13 @@ class PostgresStore(SqlStore):
 
     def _identity(self) -> tuple[str, str, int]:
         with self._read() as tx:
-            known = tx.rows("SELECT to_regclass('mere_meta')")[0][0]
-            meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta")) if known else {}
-        if not meta:
-            raise LakeNotFound(f"There is no lake in {self.address}.", remedy="Make one with: mere init")
+            tables = tables_of(MIGRATIONS)
+            found = {name for (name,) in tx.rows(_FOUND, (tables,))}
+            if not any(name.startswith("mere_") for name in found):
+                raise LakeNotFound(f"There is no lake in {self.address}.", remedy="Make one with: mere init")
+            meta: dict[str, str] = dict(tx.rows("SELECT key, value FROM mere_meta")) if "mere_meta" in found else {}
+            known = int(meta.get("schema_version", len(MIGRATIONS)))
+            require_whole(self.address, tables_of(MIGRATIONS[:known]), found, tx.rows)
         version = int(meta["schema_version"])
         if version > len(MIGRATIONS):
             raise LakeTooNew(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mere.errors import LakeError, LakeUnreadable, RefExists
 from mere.lake.port import Moved
 from mere.lake.postgres_address import GRANT, UNTOUCHED, PostgresAddress, line
+from mere.lake.wholeness import damaged
 
 if TYPE_CHECKING:
     from mere.lake.postgres_address import Connection
@@ -45,6 +46,8 @@ def lost_connections() -> Iterator[None]:
         raise _no_room(error) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Lost from error
+    except errors.UndefinedTable as error:
+        raise damaged("Postgres", line(error)) from error
     except psycopg.Error as error:
         remedy = GRANT if isinstance(error, errors.InsufficientPrivilege) else None
         raise LakeError(f"Postgres refused: {line(error)}. {UNTOUCHED}", remedy=remedy) from error

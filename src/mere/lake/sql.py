@@ -21,6 +21,7 @@ from mere.lake.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
 from mere.lake.runs import Run, RunStatus, holds
+from mere.lake.wholeness import damaged
 from mere.names import TableName
 
 _PAGE = 200
@@ -255,7 +256,10 @@ class SqlStore(ABC):
             " WHERE r.kind IN ('branch', 'run') ORDER BY c.at DESC, c.seq DESC LIMIT 1"
         )
         with self._statement() as tx:
-            ((now, branch, *newest),) = tx.rows(query)
+            found = tx.rows(query)
+        if not found:
+            raise damaged(self.root, "its table mere_refs has lost rows")
+        ((now, branch, *newest),) = found
         return rows.time(now), branch, to_commit(tuple(newest))
 
     def save_run(self, run: Run) -> bool:

@@ -18,6 +18,7 @@ from mere.lake.room import Snapshot
 from mere.lake.rows import Given, Row, Tx
 from mere.lake.schema import MIGRATIONS, NOW, READABLE
 from mere.lake.sql import SqlStore
+from mere.lake.wholeness import damaged, require_whole, tables_of
 
 MAKE = "Make one with: mere init"
 BUSY_SECONDS = 30.0
@@ -105,8 +106,7 @@ class SqliteStore(SqlStore):
         _require_file(path)
         _refuse_network(path.parent)
         with readable_errors(path), contextlib.closing(_connect(path)) as connection:
-            _require_mere(path, connection)
-            version = _version(connection)
+            version = _require_mere(path, connection)
             if version > len(MIGRATIONS):
                 raise LakeTooNew(
                     f"{path} was written by a newer mere (schema {version}; this one knows {len(MIGRATIONS)})."
@@ -223,13 +223,21 @@ def _require_file(path: Path) -> None:
         raise CatalogLost(f"{path} is empty, so it is not the catalog of a lake any more. Nothing was changed.")
 
 
-def _require_mere(path: Path, connection: sqlite3.Connection) -> None:
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mere_meta'").fetchone():
+def _require_mere(path: Path, connection: sqlite3.Connection) -> int:
+    """The version of its schema."""
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not found & {table for table in tables_of(MIGRATIONS) if table.startswith("mere_")}:
         raise CatalogLost(f"{path} is a SQLite database, but not the catalog of a mere lake. Nothing was changed.")
+    version = _version(connection) if "mere_meta" in found else None
+    expected = tables_of(MIGRATIONS[:version])
+    require_whole(path, expected, found, lambda query: connection.execute(query).fetchall())
+    assert version is not None  # or rows of mere_meta were missed
+    return version
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT value FROM mere_meta WHERE key = 'schema_version'").fetchone()[0])
+def _version(connection: sqlite3.Connection) -> int | None:
+    found = connection.execute("SELECT value FROM mere_meta WHERE key = 'schema_version'").fetchone()
+    return int(found[0]) if found else None
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -238,7 +246,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     with _transaction(connection, "BEGIN IMMEDIATE"):
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mere_meta'").fetchone()
-        version = _version(connection) if known else 0
+        version = (_version(connection) if known else None) or 0
         for script in MIGRATIONS[version:]:
             for statement in _statements(script):
                 connection.execute(statement)
@@ -298,6 +306,12 @@ def _no_room(path: Path) -> LakeUnreadable:
     return LakeUnreadable(f"{room.told(path)} Nothing was changed.", remedy=room.REMEDY)
 
 
+def _is_older(path: Path) -> bool:
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(path)) as connection:
+        return (_version(connection) or 0) < len(MIGRATIONS)
+    return False
+
+
 @contextlib.contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as sentences. All of them leave the database as it was."""
@@ -312,11 +326,13 @@ def readable_errors(path: Path) -> Iterator[None]:
             ) from error
         if room.is_lacking(error):
             raise _no_room(path) from error
-        if text == "no such table: mere_runs":
+        if text == "no such table: mere_runs" and _is_older(path):
             raise LakeUnreadable(
                 f"{path} was made by an older mere, which kept no history of runs, and cannot be written to.",
                 remedy="Open it once where it can be written.",
             ) from error
+        if "no such table: " in text:
+            raise damaged(path, f"its table {text.rpartition(': ')[2]} is missing") from error
         if "readonly" in text or "unable to open" in text:
             raise LakeUnreadable(
                 f"{path} cannot be written: {text}. Nothing was changed.",
