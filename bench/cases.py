@@ -474,9 +474,25 @@ GATEWAYS = (
     ),
 )
 
+SMALL = Case(
+    name="gateway_small",
+    title="The gateway: small statements",
+    about="`SELECT 1`, and one row by its key from a table of 265 rows: each prepared once and asked 8,000 times by "
+    "ten clients at once: libpq in one process on the same cores. `mere serve` writes its audit log and looks "
+    "for a new commit before each statement. The peer is a Postgres on this machine with the same rows and a primary "
+    "key. The time of a statement is that of all together, divided by their number: 0.5 ms are 2,000 a second.",
+    ours=script("mere serve", "gateway_mere", "small", jvm=False),
+    peer=script("Postgres", "gateway_postgres", "small", jvm=False),
+    metrics=("select_1", "select_1_p50", "select_1_p99", "zone", "zone_p50", "zone_p99"),
+    targets=(Target("select_1", 0.0005, absolute=True), Target("zone", 0.001, absolute=True)),
+    prepare=script("mere", "gateway_small_prepare", jvm=False),
+    blocks=3,
+    by_name=True,
+)
+
 CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
     *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, TAXI_FILES, HISTORY, MERGE, UNIT_TESTS, WARM),
-    *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS),
+    *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS, SMALL),
 )

@@ -43,6 +43,12 @@ NAMES = {
     "clients": "1,000 look-ups of 50 clients",
     "clients_p50": "one of these, p50",
     "clients_p99": "one of these, p99",
+    "select_1": "`SELECT 1`, each of all",
+    "select_1_p50": "`SELECT 1`, p50",
+    "select_1_p99": "`SELECT 1`, p99",
+    "zone": "row by key, each of all",
+    "zone_p50": "row by key, p50",
+    "zone_p99": "row by key, p99",
 }
 
 

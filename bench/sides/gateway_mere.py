@@ -1,4 +1,4 @@
-"""The trips through the gateway, by psycopg: python gateway_mere.py group_by|fetch|look_up.
+"""The trips through the gateway, by psycopg: python gateway_mere.py group_by|fetch|look_up|small.
 
 `mere serve` is a process of its own, as it always is; times are the client's.
 """
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.sides import gateway, gateway_client
+from bench.sides import gateway, gateway_client, gateway_small
 from bench.sides.answer import answer
 
 MERE = str(Path(sys.executable).with_name("mere"))
@@ -59,4 +59,6 @@ with served() as server:
             times["server_bytes"] = server.peak
         case "look_up":
             result, times = gateway_client.look_up(server.url)
+        case "small":
+            result, times = gateway_small.small(server.url)
 answer(result, **times)

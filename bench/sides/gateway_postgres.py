@@ -1,10 +1,10 @@
-"""The trips from Postgres, by psycopg: python gateway_postgres.py group_by|fetch."""
+"""The trips from Postgres, by psycopg: python gateway_postgres.py group_by|fetch|small."""
 
 from __future__ import annotations
 
 import sys
 
-from bench.sides import gateway, gateway_client
+from bench.sides import gateway, gateway_client, gateway_small
 from bench.sides.answer import answer
 from bench.sides.server import kept
 
@@ -14,4 +14,6 @@ with kept(gateway.postgres_folder()) as url:
             result, times = gateway_client.group_by(url)
         case "fetch":
             result, times = gateway_client.fetch(url)
+        case "small":
+            result, times = gateway_small.small(url)
 answer(result, **times)
