@@ -175,6 +175,11 @@ class Lake:
                 sets[text] = TableSet(text, found.commit, self.store.entries(found.readable), self.reader)
         return sets
 
+    def current(self, known: TableSet) -> TableSet:
+        """What `at` gives now: the same object as long as the ref has not moved, which one row tells."""
+        ref = self.store.ref(known.ref)
+        return known if ref is not None and ref.head == known.commit.seq else self.at(known.ref)
+
     def log(self, ref: str = MAIN, table: str | None = None) -> Iterator[Commit]:
         """The commits that lead to a ref, newest first."""
         name = TableName.parse(table) if table else None

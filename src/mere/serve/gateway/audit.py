@@ -8,10 +8,12 @@ import re
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import IO
 
 _LONGEST = 10_000  # characters of a statement
 _MASKED = 11_000  # characters in which literals are looked for: it takes a millisecond for two thousand
+_SHORT, _KEPT = 2000, 500  # characters of a statement that is kept in its masked form, and how many are
 
 _TOKENS = re.compile(
     r"""
@@ -33,6 +35,13 @@ def masked(statement: str) -> str:
         return found[0] if found["name"] is not None else " " if found["comment"] is not None else "?"
 
     return " ".join(_TOKENS.sub(replace, statement).split())
+
+
+@lru_cache(_KEPT)
+def _shown(statement: str) -> tuple[str, str]:
+    """Masked, and the hash of it. Clients send the same texts again and again."""
+    text = masked(statement[:_MASKED])
+    return text, hashlib.sha256((text + statement[_MASKED:]).encode(errors="replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -58,15 +67,14 @@ class Log:
     def write(self, entry: Entry) -> None:
         if self._file is None:
             return
-        text = masked(entry.statement[:_MASKED])
-        rest = entry.statement[_MASKED:]
+        text, digest = (_shown if len(entry.statement) <= _SHORT else _shown.__wrapped__)(entry.statement)
         line = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "user": entry.user,
             "client": entry.client,
             "ref": entry.ref,
             "commit": entry.commit,
-            "hash": hashlib.sha256((text + rest).encode(errors="replace")).hexdigest()[:16],
+            "hash": digest,
             "statement": (entry.statement if self._values else text)[:_LONGEST],
             "rows": entry.rows,
             "ms": round(entry.seconds * 1000, 3),

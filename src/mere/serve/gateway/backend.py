@@ -108,7 +108,7 @@ class LakeBackend:
         known = self._pins.get(database)
         if commit is not None:
             return known if known and known.commit == commit else Pin(database, commit, self._lake.at(commit))
-        tables = self._lake.at(database)
+        tables = self._lake.current(known.tables) if known is not None else self._lake.at(database)
         if known is None or known.commit != tables.commit.id:
             known = self._pins[database] = Pin(database, tables.commit.id, tables)
         self._recent.keep(database, known)

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import duckdb
 from sqlglot import exp
@@ -20,13 +21,21 @@ from mere.serve.gateway import dialect, errors, functions, guard, names, paramet
 from mere.serve.gateway.catalog import Catalog
 from mere.serve.gateway.catalog.rewrite import rewrite
 from mere.serve.gateway.engine import CATALOG, Engine
-from mere.serve.gateway.port import Described, PgError
+from mere.serve.gateway.port import Described, Field, PgError
 from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.roles import Role
 from mere.serve.gateway.tables import SCHEMA, Pin
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _KEPT = 60_000  # nodes of all statements that are kept: a node takes up to two kilobytes in what is made of it
 _LONG = 2000  # nodes of one that is not
+
+
+# Of its tree, of what the session sees with which rights, and of its parameters. The tree is kept with what was made of
+# it, so that no other can have its id.
+PlanKey = tuple[int, Hashable, tuple[int, ...]]
 
 
 @dataclass
@@ -46,6 +55,7 @@ class Compiled:
     held: list[str] = field(default_factory=list)
     confirmed: set[str] = field(default_factory=set)
     described: dict[str, Described] = field(default_factory=dict)  # by time zone, which is in the types of times
+    fields: dict[str, tuple[pa.Schema, tuple[Field, ...]]] = field(default_factory=dict)  # of the last answer, likewise
 
     def release(self) -> None:
         self.engine.tables.release(self.held)
@@ -74,31 +84,18 @@ class Plans:
     """What was compiled lately: clients send the same statements again and again, and a commit does not change."""
 
     def __init__(self) -> None:
-        self._known: Recent[Hashable, Compiled] = Recent(_KEPT)
+        self._known: Recent[PlanKey, Compiled] = Recent(_KEPT)
 
-    def get(
-        self,
-        key: tuple[int, Hashable, tuple[int, ...]],
-        written: exp.Expr,
-        weight: int,
-        again: Callable[[Compiled], Compiled | None],
-        make: Callable[[exp.Expr, Sequence[int]], Compiled],
-    ) -> Compiled:
-        known = self._known.get(key)
-        # The tree is kept with what was made of it, so that no other can have its id.
-        if known is not None and (found := again(known)) is not None:
-            return found
-        made = make(written, key[2])
+    def find(self, key: PlanKey) -> Compiled | None:
+        return self._known.get(key)
+
+    def keep(self, key: PlanKey, made: Compiled, weight: int) -> Compiled:
+        """One for the caller, who releases it; what is kept holds nothing."""
+        mine = copy(made)
+        made.held = []
         if all(relation.table is not None for relation in made.relations):
             self._known.keep(key, made, weight)
-        return again_of(made)
-
-
-def again_of(made: Compiled) -> Compiled:
-    """One for the caller, who releases it; what is kept holds nothing."""
-    mine = copy(made)
-    made.held = []
-    return mine
+        return mine
 
 
 def _is_timeless(written: exp.Expr) -> bool:
@@ -122,11 +119,14 @@ class Compiler:
 
     def compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
         try:
-            nodes = sum(1 for _ in islice(written.walk(), _LONG))
-            if nodes == _LONG or not _is_timeless(written):
-                return self._compile(written, declared)
             about = (self.pin.commit, self.role.key, self.context.user, self.context.database, self.path)
-            return self.plans.get((id(written), about, tuple(declared)), written, nodes, self._again, self._compile)
+            key = (id(written), about, tuple(declared))
+            known = self.plans.find(key)
+            if known is not None and (again := self._again(known)) is not None:
+                return again
+            nodes = sum(1 for _ in islice(written.walk(), _LONG))
+            made = self._compile(written, declared)
+            return made if nodes == _LONG or not _is_timeless(written) else self.plans.keep(key, made, nodes)
         except RecursionError:
             raise syntax.too_complex() from None
         except MereError as error:

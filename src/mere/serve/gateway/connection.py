@@ -57,7 +57,7 @@ class Connection:
         self._skipping = False  # up to the next Sync, after an error
         self._working = self._busy = self._cancelled = self._ending = self._ended = False
         self._turn = 0.0  # when it began
-        self._reading: asyncio.Task[tuple[bytes, bytes]] | None = None
+        self._reading = False
         link.on_loss = self.cancel
 
     # From outside
@@ -76,8 +76,8 @@ class Connection:
     def shut_down(self) -> None:
         """As soon as the client waits for nothing."""
         self._ending = True
-        if self._reading is not None:
-            self._reading.cancel()
+        if self._reading:
+            self._link.break_off(SHUT_DOWN)
 
     def end(self) -> None:
         """At once."""
@@ -136,19 +136,16 @@ class Connection:
     async def _next(self) -> tuple[bytes, bytes]:
         if self._ending:
             raise SHUT_DOWN
-        if self._idle is None and self._link.waiting > 5:
-            return await self._link.message(_LONGEST)
-        self._reading = asyncio.ensure_future(self._link.message(_LONGEST))
+        idle = None
+        if self._idle is not None:
+            idle = asyncio.get_running_loop().call_later(self._idle, self._link.break_off, self._idled())
+        self._reading = True
         try:
-            return await asyncio.wait_for(self._reading, self._idle)
-        except TimeoutError:
-            raise self._idled() from None
-        except asyncio.CancelledError:
-            if self._ending:
-                raise SHUT_DOWN from None
-            raise
+            return await self._link.message(_LONGEST)
         finally:
-            self._reading = None
+            self._reading = False
+            if idle is not None:
+                idle.cancel()
 
     def _idled(self) -> PgError:
         if self._commands.transaction.open:

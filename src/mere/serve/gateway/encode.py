@@ -22,7 +22,7 @@ def warm_up() -> None:
     """What the first rows need is loaded before they come: with its first function, Arrow loads pandas."""
     import pyarrow as pa
 
-    data_rows(pa.record_batch([pa.array(["x"])], ["x"]), [Field("x", types.TEXT)], [0], "UTC")
+    row_cells(pa.record_batch([pa.array(["x"])], ["x"]), [Field("x", types.TEXT)], [0], "UTC")
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -56,7 +56,10 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def data_rows(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[int], zone: str) -> memoryview:
-    return messages(b"D", batch, row_cells(batch, fields, formats, zone))
+    from mere.serve.gateway import few
+
+    found = few.data_rows(batch, fields, formats)
+    return messages(b"D", batch, row_cells(batch, fields, formats, zone)) if found is None else found
 
 
 def row_cells(batch: pa.RecordBatch, fields: Sequence[Field], formats: Sequence[int], zone: str) -> list[Cells]:

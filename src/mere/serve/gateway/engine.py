@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 CATALOG = "catalog"  # the schema of what stands in for pg_catalog and information_schema
+_IDLE = 16  # connections that wait for a statement: to set one up takes longer than a small statement
 _KEPT = 300  # tables; DuckDB takes about half a megabyte for each
 
 # As Postgres has it: 7 / 2 is 3, and NULL is greater than all.
@@ -39,6 +40,7 @@ class Engine:
         self._connection = connect(Limits(resources.memory, resources.threads))
         self._lock = threading.Lock()
         self._filled: OrderedDict[str, None] = OrderedDict()
+        self._idle: list[tuple[str, DuckDBPyConnection]] = []  # with the time zone, the last that was used at the end
         self.tables = Tables(self.cursor, storage)
         self._set_up(storage, resources, macros)
 
@@ -76,6 +78,25 @@ class Engine:
         cursor.execute(_OF_A_STATEMENT)
         return cursor
 
+    def lend(self, zone: str) -> DuckDBPyConnection:
+        """A connection for one statement in a time zone, as `cursor`: one that was given back, if there is one."""
+        with self._lock:
+            for at in reversed(range(len(self._idle))):
+                if self._idle[at][0] == zone:
+                    return self._idle.pop(at)[1]
+        cursor = self.cursor()
+        if zone != "UTC":
+            cursor.execute(f"SET TimeZone = {literal(zone)}")
+        return cursor
+
+    def give_back(self, cursor: DuckDBPyConnection, zone: str) -> None:
+        """Only one whose statement has ended well, and which nobody will interrupt any more."""
+        with self._lock:
+            self._idle.append((zone, cursor))
+            longest = self._idle.pop(0) if len(self._idle) > _IDLE else None
+        if longest is not None:
+            longest[1].close()
+
     def fill(self, name: str, rows: Callable[[], pa.Table]) -> str:
         """A small table of the schema `catalog`, made at first use; its name says what is in it."""
         with self._lock:
@@ -92,4 +113,8 @@ class Engine:
         return name
 
     def close(self) -> None:
+        with self._lock:
+            for _, cursor in self._idle:
+                cursor.close()
+            self._idle.clear()
         self._connection.close()

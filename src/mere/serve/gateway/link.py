@@ -97,6 +97,11 @@ class Link(asyncio.Protocol):
         del self._received[:count]
         return taken
 
+    def break_off(self, error: Exception) -> None:
+        """Whoever waits for bytes that have not come gets this instead."""
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_exception(error)
+
     async def message(self, longest: int) -> tuple[bytes, bytes]:
         """The next message: its letter and its content."""
         head = await self.read(5)

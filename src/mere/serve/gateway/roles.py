@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Protocol
 
@@ -112,7 +112,13 @@ class Everybody:
     """Without roles, every user reads all."""
 
     def of(self, user: str) -> Role | None:
-        return Role(user)
+        return _unlimited(user)
+
+
+@lru_cache(1000)
+def _unlimited(user: str) -> Role:
+    """The same object for all statements of a user: what sessions know of it is known by its identity."""
+    return Role(user)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ import duckdb
 import pyarrow as pa
 
 from mere.errors import MereError, RefNotFound
-from mere.lake.query.columns import literal
 from mere.serve.gateway import casts, catalog, errors, limits, rights, statements, types
 from mere.serve.gateway import settings as settings_
 from mere.serve.gateway.catalog import Surroundings
@@ -261,11 +260,12 @@ class Running:
 
     def __init__(self, compiled: Compiled, zone: str, timeout: timedelta | None) -> None:
         self._compiled = compiled
-        self._cursor: DuckDBPyConnection = compiled.engine.cursor()
-        if zone != "UTC":
-            self._cursor.execute(f"SET TimeZone = {literal(zone)}")
+        self._zone = zone
+        self._cursor: DuckDBPyConnection = compiled.engine.lend(zone)
         self._budget = Budget(timeout, self._cursor.interrupt)
-        self._cancelled = False
+        self._lock = threading.Lock()
+        self._cancelled = self._closed = False
+        self._ended = False  # well: all rows were taken
 
     def schema(self, sql: str, values: Sequence[Any] | None) -> tuple[pa.Schema, pa.Schema]:
         """As the batches have it, and with the types that DuckDB's Arrow shows as texts."""
@@ -278,6 +278,7 @@ class Running:
                 # Of two columns with one name, a query around them would give the second another one.
                 names = [name for name, *_ in self._cursor.execute(f"DESCRIBE {sql}", bound).fetchall()]
                 found, named = (_renamed(each, names) for each in (found, named))
+        self._ended = True
         return found, named
 
     def reader(self, sql: str, values: Sequence[Any]) -> pa.RecordBatchReader:
@@ -285,16 +286,24 @@ class Running:
             self._cursor.execute(sql, self._values(values))
             return self._cursor.to_arrow_reader(_BATCH)
 
-    def columns(self, reader: pa.RecordBatchReader) -> pa.Schema:
-        return types.named(reader.schema, self._cursor.description or ())
+    def fields(self, reader: pa.RecordBatchReader) -> tuple[Field, ...]:
+        """The same SQL with the same types has the same fields, whatever the values."""
+        known, schema = self._compiled.fields, reader.schema
+        if (found := known.get(self._zone)) is None or not found[0].equals(schema):
+            named = types.named(schema, self._cursor.description or ())
+            found = known[self._zone] = schema, _fields(named)
+        return found[1]
 
     def next(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
         with self._working():
-            return next(reader, None)
+            found = next(reader, None)
+        self._ended = found is None
+        return found
 
     def explain(self, sql: str, values: Sequence[Any]) -> list[str]:
         with self._working():
             rows = self._cursor.execute(f"EXPLAIN {sql}", self._values(values)).fetchall()
+        self._ended = True
         return [line for _, plan in rows for line in plan.splitlines()]
 
     def _values(self, values: Sequence[Any]) -> list[Any]:
@@ -302,9 +311,10 @@ class Running:
         return [_value(values[number - 1], oids[number - 1]) for number in self._compiled.used]
 
     def cancel(self) -> None:
-        self._cancelled = True
-        with suppress(duckdb.ConnectionException):  # it has ended meanwhile
-            self._cursor.interrupt()
+        with self._lock:  # once it is closed, the connection is another statement's
+            if not self._closed:
+                self._cancelled = True
+                self._cursor.interrupt()
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -327,7 +337,14 @@ class Running:
         return errors.of_duckdb(error, compiled.written, compiled.folders, compiled.columns)
 
     def close(self) -> None:
-        self._cursor.close()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._ended and not self._cancelled and not self._budget.spent:
+            self._compiled.engine.give_back(self._cursor, self._zone)
+        else:
+            self._cursor.close()
         self._compiled.release()
 
 
@@ -345,7 +362,7 @@ class LakeAnswer:
         except BaseException:
             self.close()
             raise
-        self.fields = _fields(running.columns(self._reader))
+        self.fields = running.fields(self._reader)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         rows = 0
