@@ -15,13 +15,15 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from mere import private
-from mere.cli.output import Age, example, json_option, open_lake, print_json, say
-from mere.cli.user import users_option
+from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say
+from mere.cli.user import roles_option, users_option
 from mere.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from mere.lake.lake import Lake
     from mere.serve.gateway.beside import Endpoint
     from mere.serve.gateway.port import Backend
+    from mere.serve.gateway.roles import Roles
     from mere.serve.gateway.users import Users
 
 PORT = 5439
@@ -32,6 +34,7 @@ PORT = 5439
         "mere serve --trust",
         "mere user add ann && mere serve",
         "mere serve --host 0.0.0.0 --tls-cert server.crt --tls-key server.key",
+        "mere serve --roles roles.yaml --check",
     )
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
@@ -42,7 +45,7 @@ PORT = 5439
 @users_option
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Queries at a time.")
 @click.option("--max-connections", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--roles", type=click.Path(path_type=Path), help="Who may read what, and how much: a YAML file.")
+@roles_option
 @click.option("--memory", metavar="SIZE", help="Of all queries together, such as 4GB. [four fifths of the machine's]")
 @click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="What queries may put on disk.")
 @click.option("--idle-timeout", type=Age(), metavar="AGE", help="Hang up on clients that say nothing for so long.")
@@ -52,6 +55,7 @@ PORT = 5439
 @click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics over HTTP there.")
 @click.option("--audit", type=click.Path(allow_dash=True), default="-", help="The log of statements. [standard error]")
 @click.option("--audit-values", is_flag=True, help="Log statements with their literals.")
+@click.option("--check", is_flag=True, help="Only say whether it would start: users, roles, TLS. Exits with 1 if not.")
 @json_option
 @click.pass_context
 def serve(
@@ -72,6 +76,7 @@ def serve(
     monitor_port: int | None,
     audit: str,
     audit_values: bool,
+    check: bool,
     as_json: bool,
 ) -> None:
     """Let any Postgres client read the lake. The name of the database is the ref: main, dev, main@2h.
@@ -83,7 +88,6 @@ def serve(
     from mere.serve.gateway.audit import Log
     from mere.serve.gateway.backend import LakeBackend
     from mere.serve.gateway.limits import Resources
-    from mere.serve.gateway.rolefile import load
     from mere.serve.gateway.server import Server, Settings, loopback
     from mere.serve.gateway.startup import Policy
 
@@ -106,9 +110,12 @@ def serve(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     allocator.keep_freed()
     lake = open_lake(ctx)
+    if check:
+        _check(ctx, lake, roles, known, as_json)
+        return
     with ExitStack() as stack:
         log = Log(_file(stack, audit), values=audit_values)
-        backend = LakeBackend(lake, load(roles) if roles else None, Resources(memory, spill))
+        backend = LakeBackend(lake, _roles(lake, roles, known) if roles else None, Resources(memory, spill))
         stack.callback(backend.close)
         beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
         server = Server(backend, Policy(known, context, binding), settings, log, beside=beside)
@@ -128,6 +135,42 @@ def serve(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def _roles(lake: Lake, file: Path, users: Users | None) -> Roles:
+    """What would show nothing, or more than is meant, keeps the server from starting."""
+    from mere.serve.gateway import rolecheck, rolefile
+
+    declared = rolefile.load(file)
+    found = rolecheck.check(declared, lake, users.names() if users else None)
+    found.raise_problems()
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    return declared
+
+
+def _check(ctx: click.Context, lake: Lake, file: Path | None, users: Users | None, as_json: bool) -> None:
+    from mere.serve.gateway import rolecheck, rolefile
+
+    names = users.names() if users else None
+    try:
+        found = rolecheck.check(rolefile.load(file), lake, names) if file else rolecheck.Found()
+    except ConfigError as error:
+        found = rolecheck.Found([error])
+    if as_json:
+        problems = [
+            {"file": each.file, "line": each.line, "message": each.problem, "remedy": each.remedy}
+            for each in found.problems
+        ]
+        print_json({"ok": not problems, "problems": problems, "notes": found.notes, "users": names})
+    else:
+        for problem in found.problems:
+            click.echo(f"error: {problem}")
+        for note in found.notes:
+            click.echo(f"note: {note}")
+        say(counted(len(found.problems), "problem") if found.problems else "It would start.")
+    if found.problems:
+        ctx.exit(1)
 
 
 def _flight(

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from mere import config
-from mere.cli.output import Command, example, json_option, print_json, say
+from mere.cli.output import Column, Command, example, json_option, open_lake, print_json, print_table, say
 from mere.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,16 @@ def users_option(command: Command) -> Command:
     )(command)
 
 
+def roles_option(command: Command) -> Command:
+    return click.option(
+        "--roles",
+        type=click.Path(path_type=Path),
+        envvar="MERE_ROLES",
+        metavar="FILE",
+        help="Who may read what, and how much: a YAML file.",
+    )(command)
+
+
 def users_file(ctx: click.Context, given: Path | None) -> Users:
     from mere.serve.gateway.users import FILE_NAME, Users
 
@@ -39,7 +49,7 @@ def users_file(ctx: click.Context, given: Path | None) -> Users:
     return Users(project.parent / ".mere" / FILE_NAME)
 
 
-@click.group(epilog=example("mere user add ann", "mere user list", "mere user remove ann"))
+@click.group(epilog=example("mere user add ann", "mere user list", "mere user can ann", "mere user remove ann"))
 def user() -> None:
     """Who may log in to mere serve.
 
@@ -105,3 +115,46 @@ def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> 
         print_json({"user": name, "removed": True})
     else:
         say(f"{name} was removed")
+
+
+@user.command(
+    epilog=example("mere user can ann --roles roles.yaml", "mere user can ann --roles roles.yaml --at dev --json")
+)
+@click.argument("name")
+@click.option(
+    "--at", metavar="REF", help="The ref of which tables are listed. Default: main, or the first that it may read."
+)
+@roles_option
+@json_option
+@click.pass_context
+def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_json: bool) -> None:
+    """What a user sees: refs, tables, columns, rows. Without --roles, all."""
+    from mere.serve.gateway import rolefile, sights
+    from mere.serve.gateway.roles import Everybody
+
+    found = sights.of_user(open_lake(ctx), rolefile.load(roles) if roles else Everybody(), name, at)
+    if as_json:
+        print_json(sights.as_json(found))
+        return
+    if found.role is None:
+        say(f"{name} has no role in {roles}, and cannot connect.")
+        return
+    say(f"{name} has the role {found.role.name}." if roles else f"{name} reads all: there are no roles.")
+    past = "" if found.role.history else ", without their history"
+    say(f"refs: {', '.join(found.refs) or 'none'}{past}")
+    limits = found.role.limits
+    if limits.time is not None:
+        say(f"a statement takes at most {limits.time}")
+    if limits.rows is not None:
+        say(f"a result has at most {limits.rows} rows")
+    if found.ref is None:
+        return
+    say(f"tables of {found.ref}:" if found.tables else f"tables of {found.ref}: none")
+    if found.refused:
+        say(f"  {found.refused}")
+    rows = [
+        (f"  {each.table}", each.kind, each.refused or ", ".join(each.columns), " AND ".join(each.rows))
+        for each in found.tables
+    ]
+    if rows:
+        print_table([Column("  table"), Column("kind"), Column("columns"), Column("rows")], rows)

@@ -46,7 +46,7 @@ def declared(file: Entry) -> Declared:
     if "roles" not in given:
         raise file.error(f"{file.file.name} has no roles", "Write `roles:`, and below it each role by its name.")
     roles = {name: _role(name, entry) for name, entry in _filled(given["roles"]).items()}
-    return Declared(roles, _users(given["users"], roles) if "users" in given else {})
+    return Declared(roles, _users(given["users"], roles) if "users" in given else {}, str(file.file))
 
 
 def _check_tags(file: Entry, node: yaml.Node, above: frozenset[int]) -> None:

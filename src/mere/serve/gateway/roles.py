@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Protocol
 
+from mere.errors import ConfigError
 from mere.names import ALIAS_PREFIX, RefExpression, TableName
 from mere.serve.gateway.limits import Limits
 
@@ -127,9 +128,13 @@ class Declared:
 
     roles: Mapping[str, Role]
     users: Mapping[str, str] = field(default_factory=dict)
+    file: str | None = None
 
     def of(self, user: str) -> Role | None:
         return self.roles.get(self.users.get(user, user))
+
+    def error(self, line: int, message: str, remedy: str | None = None) -> ConfigError:
+        return ConfigError(message, remedy=remedy, file=self.file, line=line)
 
 
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:
