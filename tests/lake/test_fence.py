@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mere.errors import LeaseHeld, MereError, RefNotFound, Unsigned
-from mere.lake import attempts
+from mere.lake import attempts, process
 from mere.lake.commits import Key
 from mere.lake.fence import Fence
 from mere.lake.lake import Lake
@@ -192,11 +192,25 @@ def test_a_run_whose_branch_was_deleted_can_be_ended(lake: Lake, begun: Run) -> 
 
 def ended_process() -> Process:
     """One that has lived on this machine."""
-    script = "import json; from mere.lake.process import Process; print(json.dumps(Process.mine().to_json()))"
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", _script()], check=True, capture_output=True, text=True)
     return Process.from_json(json.loads(done.stdout))
 
 
+def _script() -> str:
+    return (
+        "import json, pathlib; from mere.lake import process;"
+        f" process._PROC = pathlib.Path({str(process._PROC)!r});"
+        " print(json.dumps(process.Process.mine().to_json()))"
+    )
+
+
+@pytest.fixture(params=["/proc", "/no/proc"])
+def _with_or_without_proc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS has none: `ps` tells there."""
+    monkeypatch.setattr(process, "_PROC", Path(request.param))
+
+
+@pytest.mark.usefixtures("_with_or_without_proc")
 def test_a_process_of_this_machine_is_seen_to_be_gone() -> None:
     mine = Process.mine()
     assert Process.from_json(mine.to_json()) == mine
@@ -204,20 +218,22 @@ def test_a_process_of_this_machine_is_seen_to_be_gone() -> None:
     gone = ended_process()
     assert gone.is_gone
     assert mine.started is not None
-    assert replace(mine, started=mine.started - 1).is_gone, "another process has its number"
+    earlier = mine.started - 1 if isinstance(mine.started, int) else "Thu Jan 1 00:00:00 1970"
+    assert replace(mine, started=earlier).is_gone, "another process has its number"
     for elsewhere in ({"host": "other"}, {"boot": "0"}, {"namespace": "pid:[1]"}, {"boot": None}, {"started": None}):
         assert not replace(gone, **elsewhere).is_gone, elsewhere
 
 
+@pytest.mark.usefixtures("_with_or_without_proc")
 def test_a_process_that_nobody_has_waited_for_is_gone() -> None:
-    script = "import json; from mere.lake.process import Process; print(json.dumps(Process.mine().to_json())); input()"
+    script = f"{_script()}; input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as child:  # type: ignore[call-overload]
-        process = Process.from_json(json.loads(child.stdout.readline()))
-        assert not process.is_gone
+        started = Process.from_json(json.loads(child.stdout.readline()))
+        assert not started.is_gone
         child.kill()
         deadline = time.monotonic() + 20
-        while not process.is_gone:
+        while not started.is_gone:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

@@ -21,8 +21,10 @@ import pytest
 from mere.config import SparkSettings
 from mere.lake import faults
 from mere.lake.lake import Lake
+from mere.names import TableName
 from mere.pipeline.request import Finished, Project, Request
 from mere.pipeline.run import run
+from mere.pipeline.state import PROPERTY, State
 from mere.project.load import load
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import FIRST, SMALL, Row, Shop, expected
@@ -70,6 +72,7 @@ def test_a_run_that_is_ended_stops_and_can_be_resumed(stage: Stage, point: str) 
     once_at(point, lambda: it.lake.end_run(it.runs()[0]["id"], author="ann"))
     id_, said = it.failed_run()
     assert f"Run {id_} was ended by ann meanwhile, so this attempt at it stopped. It published nothing." in said
+    assert "failed:" not in said
     assert it.pointers() == before
     assert it.branches() == ["main", f"run_{id_}_2"]
     assert it.runs()[0]["status"] == "cancelled"
@@ -78,6 +81,41 @@ def test_a_run_that_is_ended_stops_and_can_be_resumed(stage: Stage, point: str) 
     it("run", "--resume", id_)
     assert stage.is_whole()
     assert it.branches() == ["main"]
+    record = it.runs()[0]
+    built = {name: each["attempt"] for name, each in record["models"].items() if each["state"] == "built"}
+    assert built.keys() == {str(table) for table in it.lake.at() if _built_by(it, table) == id_}, "whoever built it"
+    assert set(built.values()) <= {1, 2}
+    shown = it("runs", "show", id_).stdout
+    assert all(name in shown for name in built)
+    again = it("run", "--resume", id_).stdout
+    assert again == f"nothing to do: run {id_} was published already, as commit {record['commit'][:10]}\n"
+    (end,) = map(json.loads, it("run", "--resume", id_, "--json").stdout.splitlines())
+    assert (end["state"], end["commit"]) == ("skipped", record["commit"])
+
+
+def _built_by(it: Shop, table: TableName) -> str | None:
+    text = it.lake.at().metadata(table).properties.get(PROPERTY)
+    state = State.from_json(text) if text else None
+    return state.run if state else None
+
+
+def test_a_model_whose_branch_is_taken_away_while_it_is_built_is_not_said_to_fail(stage: Stage) -> None:
+    """Spark says that its table cannot be found, and that is not what happened."""
+    it = stage.it
+    stage.land()
+    once_at("run.written", lambda: it.lake.end_run(it.runs()[0]["id"], author="ann"))
+    done = it("run", exit_code=1)
+    id_ = it.runs()[0]["id"]
+    assert f"Run {id_} was ended by ann meanwhile" in done.stderr
+    assert "✗" not in done.stdout
+    assert "found" not in done.output
+    it("runs", "clean")
+    swept = it("run", "--resume", id_, exit_code=1).stderr
+    assert f"Run {id_} cannot be resumed: its branch run_{id_}_2 was deleted" in swept
+    assert "published, or" not in swept
+    assert "It published nothing" in swept
+    it("run")
+    assert stage.is_whole()
 
 
 def test_a_run_that_is_taken_over_publishes_nothing_and_leaves_its_record_alone(stage: Stage) -> None:

@@ -34,6 +34,11 @@ def branch_of(store: Store, run: Run) -> str | None:
     return run.branch if store.ref(run.branch) else None
 
 
+def published(store: Store, run: Run) -> str | None:
+    """The commit by which a run was published, even if it died before it could say so."""
+    return run.about.get("commit") or _published(store, run)
+
+
 def take_over(store: Store, past: Run, run: Run) -> Run:
     """Make it another attempt's. Moved, if somebody else was quicker."""
     run = replace(run, branch=next_attempt(past.branch))
@@ -78,14 +83,13 @@ def end_dead(store: Store, leases: Iterable[Lease]) -> bool:
 
 def _ended(store: Store, past: Run, why: str | None) -> Run:
     now = store.now()
-    if store.ref(past.branch) is None and (commit := _published(store, past)):
+    if store.ref(past.branch) is None and (commit := published(store, past)):
         return replace(past, status=RunStatus.SUCCEEDED, ended_at=now, about={**past.about, "commit": commit})
     status = RunStatus.CANCELLED if why else RunStatus.INTERRUPTED
     return replace(past, status=status, ended_at=now, about={**past.about, **({"error": why} if why else {})})
 
 
 def _published(store: Store, run: Run) -> str | None:
-    """The commit by which a run was published that died before it could say so."""
     target = store.ref(run.target)
     if target is None:
         return None

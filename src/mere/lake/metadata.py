@@ -12,6 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -112,6 +113,12 @@ class Metadata:
             version: int | None = self.raw.get("current-version-id")
             return version
         return self.current.id if self.current else None
+
+    @property
+    def updated_at(self) -> datetime:
+        """When it was written, by its engine's clock."""
+        versions = [each["timestamp-ms"] for each in self.raw.get("versions", ())]  # of a view
+        return datetime.fromtimestamp(self.raw.get("last-updated-ms", max(versions, default=0)) / 1000, UTC)
 
     @property
     def rows(self) -> int:

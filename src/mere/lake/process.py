@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 _PROC = Path("/proc")
+_ABSENT = ""  # where there is no /proc, there are no namespaces either, and a start has a date: it needs no `boot`
 _DEAD = ("Z", "X")  # it has ended, and its parent has not asked how
 
 
@@ -21,7 +23,7 @@ class Process:
     pid: int
     boot: str | None = None  # of this start of the machine
     namespace: str | None = None  # within which the number means something: containers of one machine share `boot`
-    started: int | None = None  # in ticks since the machine started
+    started: int | str | None = None  # in ticks since the machine started; without /proc, as `ps` has it
 
     @classmethod
     def mine(cls) -> Self:
@@ -55,6 +57,8 @@ class Process:
 
 
 def _boot() -> str | None:
+    if not _PROC.exists():
+        return _ABSENT
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -62,17 +66,33 @@ def _boot() -> str | None:
 
 
 def _namespace() -> str | None:
+    if not _PROC.exists():
+        return _ABSENT
     try:
         return str((_PROC / "self/ns/pid").readlink())
     except OSError:
         return None
 
 
-def _look(pid: int) -> tuple[str | None, int | None]:
+def _look(pid: int) -> tuple[str | None, int | str | None]:
     """The state of a process, and when it started."""
+    if not _PROC.exists():
+        return _look_with_ps(pid)
     try:
         # The name, in parentheses, may hold anything.
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
         return fields[0], int(fields[19])
     except (OSError, ValueError, IndexError):
         return None, None
+
+
+def _look_with_ps(pid: int) -> tuple[str | None, str | None]:
+    """`ps` of macOS and of the BSDs, and of Linux too."""
+    command = ["ps", "-o", "state=,lstart=", "-p", str(pid)]
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        found = subprocess.run(command, env=environment, capture_output=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None, None
+    state, _, started = found.stdout.decode(errors="replace").strip().partition(" ")
+    return state[:1] or None, " ".join(started.split()) or None

@@ -62,8 +62,13 @@ class Run:
 
     @property
     def models(self) -> dict[str, Any]:
-        """What became of each model at last, in whichever attempt that was."""
-        return {name: each for attempt in self.attempts for name, each in attempt["models"].items()}
+        """What became of each model at last, with the number of the attempt in which it did."""
+        found: dict[str, Any] = {}
+        for number, attempt in enumerate(self.attempts, start=1):
+            for name, each in attempt["models"].items():
+                if name not in found or (each["state"], found[name]["state"]) != ("unchanged", "built"):
+                    found[name] = {**each, "attempt": number}
+        return found
 
     @property
     def attempts(self) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from mere.errors import LakeError, UsageError
 from mere.lake.files import read_metadata
@@ -65,10 +65,7 @@ class Version:
 
     @property
     def at(self) -> datetime:
-        """When it was written, by its engine's clock."""
-        raw = self.metadata.raw
-        last = raw.get("last-updated-ms") or max((each["timestamp-ms"] for each in raw.get("versions", ())), default=0)
-        return datetime.fromtimestamp(last / 1000, UTC)
+        return self.metadata.updated_at
 
     @property
     def before(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from typing import Any
 from mere.config import default_author
 from mere.errors import LakeError, MereError, RunLost
 from mere.lake.commits import Commit
+from mere.lake.metadata import Metadata
 from mere.lake.port import Store
 from mere.lake.process import Process
 from mere.lake.runs import Run, RunStatus, beating
@@ -82,6 +83,23 @@ class Record:
                 if self._lost.is_set():
                     raise self._taken() from error
                 raise
+
+    def ask(self) -> None:
+        """As `check`, without waiting for the next heartbeat."""
+        with suppress(LakeError):
+            if not self.store.beat_run(self.run.id, self.run.branch):
+                self._lost.set()
+        self.check()
+
+    def recover(self, built: Mapping[TableName, Metadata]) -> None:
+        """What an attempt before has built and could not say any more: it was ended, or killed."""
+        past = [{**each, "models": dict(each["models"])} for each in self.run.about.get("attempts", ())]
+        for name, metadata in built.items():
+            if self.run.models.get(str(name), {}).get("state") != "built" and past:
+                begun = [each for each in past if datetime.fromisoformat(each["started_at"]) <= metadata.updated_at]
+                (begun or past)[-1]["models"][str(name)] = {"state": "built", **table_document(metadata)}
+        self.run = replace(self.run, about={**self.run.about, "attempts": past})
+        self._save(RunStatus.RUNNING)
 
     def check(self) -> None:
         """Raise if the run is somebody else's by now."""

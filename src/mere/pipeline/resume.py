@@ -10,15 +10,29 @@ from mere.errors import RefNotFound, UsageError
 from mere.lake import attempts
 from mere.lake.commits import Space
 from mere.lake.lake import Lake
+from mere.lake.metadata import Metadata
 from mere.lake.port import Moved
 from mere.lake.rebase import Rebased
 from mere.lake.runs import Run, RunStatus
-from mere.names import TableName
+from mere.names import MAIN, TableName
+from mere.pipeline.facts import LakeFacts
 from mere.pipeline.record import resumed
 from mere.pipeline.request import Project, Request, resolved
 from mere.pipeline.signed import Signed
 from mere.pipeline.state import State
 from mere.pipeline.steps import Wish
+
+
+def had_ended(lake: Lake, id_: str) -> Run | None:
+    """The run, if it has done what it was to do: it was published, or had nothing to publish."""
+    past = lake.run(id_)
+    if past.status is RunStatus.RUNNING or attempts.branch_of(lake.store, past) is not None:
+        return None
+    if past.status is not RunStatus.SUCCEEDED:  # it may have died before it could say so
+        past = attempts.end(lake.store, id_, by="").run
+        if past.status is not RunStatus.SUCCEEDED and (commit := attempts.published(lake.store, past)):
+            return replace(past, about={**past.about, "commit": commit})
+    return past if past.status is RunStatus.SUCCEEDED else None
 
 
 def left(lake: Lake, id_: str) -> Run:
@@ -32,7 +46,9 @@ def left(lake: Lake, id_: str) -> Run:
         )
     if attempts.branch_of(lake.store, past) is None:
         raise RefNotFound(
-            f"The branch of run {id_} is gone: it was published, or swept.", remedy="Start anew: mere run"
+            f"Run {id_} cannot be resumed: its branch {past.branch} was deleted, by mere runs clean, mere branch"
+            " delete or mere gc. It published nothing.",
+            remedy=f"Start anew: mere run{'' if past.target == MAIN else f' --on {past.target}'}",
         )
     return past
 
@@ -53,6 +69,12 @@ def as_then(project: Project, request: Request, past: Run, now: datetime) -> Req
     chosen = past.about.get("chosen")
     names = None if chosen is None else frozenset(map(TableName.parse, chosen))
     return replace(request, selection=tuple(past.about.get("selection", ())), chosen=names)
+
+
+def built_before(known: LakeFacts, id_: str) -> dict[TableName, Metadata]:
+    """What stands on the branch of a run as it has built it."""
+    built = known.built_by_mere().items()
+    return {name: known.tables.metadata(name) for name, state in built if state.run == id_ and not state.towards}
 
 
 def still_wished(wish: Wish, built: Mapping[TableName, State], id_: str) -> Wish:

@@ -84,7 +84,7 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
             )
     except LeaseHeld as held:
         if request.if_running is IfRunning.SKIP:
-            return Finished(due, skipped=held.message)
+            return Finished(due, skipped=f"skipped: {held.message}")
         raise
 
 
@@ -97,8 +97,12 @@ def _get_ready(project: Project) -> None:
 
 def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
     lake = project.lake
-    past = resume.left(lake, str(request.resume))
     now = lake.now()
+    if done := resume.had_ended(lake, str(request.resume)):
+        commit = lake.resolve(done.about["commit"]).commit if done.about.get("commit") else None
+        how = f"was published already, as commit {commit.short_id}" if commit else "had nothing to publish"
+        return Finished(Plan(done.target, now, ()), commit=commit, skipped=f"nothing to do: run {done.id} {how}")
+    past = resume.left(lake, str(request.resume))
     wish = Wish.from_json(past.about.get("wish", {}))
     wish = replace(wish, accepted=wish.accepted | request.wish.accepted)  # decided since
     asked = resume.as_then(project, replace(request, on=past.target, wish=wish), past, now)
@@ -196,6 +200,7 @@ class _Running:
         """With what an attempt before has left on the branch."""
         with self._begun(), _leased(self.lake, due, self.request, self.id, self.listen) as held:
             unfinished.take_back(self.lake, self.branch, self.request.on)
+            self.record.recover(resume.built_before(facts(self.lake, self.branch, self.now), self.id))
             self._catch_up()  # what was mended may be data on the target
             due = self._without_own(planned(self.project, self.request, self.now, ref=self.branch))
             _refuse_blocked(due, branch=self.branch)
@@ -326,6 +331,7 @@ class _Running:
             try:
                 return work(name)
             except Exception as error:
+                self.record.ask()  # or a branch that was taken away is told as a table that cannot be found
                 seconds = time.monotonic() - begun
                 failed = {"branch": self.branch, "seconds": seconds, **described(Failure(error))}
                 self.listen(Event("failed", name, failed))
