@@ -8,44 +8,9 @@ from typing import Any
 
 import click
 
+from mere.cli.commands import MODULES, as_typed
 from mere.cli.repeated import refuse_repeated
 from mere.errors import MereError
-
-# A command's module is imported when the command is used: a start must not pay for the others.
-_MODULES = {
-    "init": "project",
-    "check": "check",
-    "test": "testing",
-    "plan": "planning",
-    "run": "running",
-    "runs": "running",
-    "audit": "audit",
-    "quarantine": "quarantine",
-    "lineage": "lineage",
-    "manifest": "manifest",
-    "branch": "refs",
-    "tag": "refs",
-    "tables": "reading",
-    "show": "inspect",
-    "growth": "growth",
-    "diff": "inspect",
-    "sql": "reading",
-    "serve": "serve",
-    "user": "user",
-    "log": "commits",
-    "publish": "commits",
-    "revert": "commits",
-    "drop": "commits",
-    "rename": "commits",
-    "adopt": "adopt",
-    "gc": "files",
-    "relocate": "files",
-    "engine": "engine",
-    "java": "project",
-    "doctor": "doctor",
-    "generate": "generate",
-}
-
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -54,12 +19,12 @@ class _Mere(click.Group):
     """Turns every error of mere's own into a sentence and an exit code; anything else is a bug, with its traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(_MODULES)
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _MODULES:
+        if cmd_name not in MODULES:
             return None
-        command: click.Command = getattr(importlib.import_module(f"mere.cli.{_MODULES[cmd_name]}"), cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"mere.cli.{MODULES[cmd_name]}"), cmd_name)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -72,7 +37,10 @@ class _Mere(click.Group):
             return super().invoke(ctx)
         except MereError as error:
             click.secho("error: ", fg="red", err=True, nl=False)
-            click.echo(str(error), err=True)
+            text = str(error)
+            if error.remedy and text.endswith(error.remedy):
+                text = text.removesuffix(error.remedy) + as_typed(error.remedy)
+            click.echo(text, err=True)
             ctx.exit(error.exit_code)
         except OSError as error:
             if error.errno not in _NO_ROOM:

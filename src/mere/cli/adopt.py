@@ -105,7 +105,7 @@ def _print_tables(done: Adoption) -> None:
             f"left out {folder}: main did not have it; to take it all the same, name one of its files: --metadata"
         )
     if done.doubt:
-        click.echo(done.doubt)
+        say(done.doubt)
 
 
 def _row(table: Candidate) -> tuple[object, ...]:

@@ -61,7 +61,7 @@ def _print(checked: Checked, failed: Sequence[Finding]) -> None:
         click.secho("error" if is_error else "warning", fg="red" if is_error else "yellow", nl=False)
         click.echo(f" {finding.rule}: {finding.place}: {finding.message}")
         if finding.remedy:
-            click.echo(f"  {finding.remedy}")
+            say(f"  {finding.remedy}")
     warnings = len(checked.findings) - len(failed)
     counts = f"{counted(len(failed), 'error')}, {counted(warnings, 'warning')}"
     say(f"{counted(checked.models, 'model')}: {counts}" if checked.models else counts)

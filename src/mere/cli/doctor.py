@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mere import config
+from mere.cli.commands import as_typed
 from mere.cli.output import counted, example, json_option, open_lake, print_json
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _print(checks: Iterable[Check], findings: Iterable[Finding]) -> list[Finding
         took = f"  ({finding.seconds:.1f} s)" if finding.seconds >= 1 else ""
         first, *more = finding.what.splitlines() or [""]
         click.echo(f" {part:<{widths[0]}}  {finding.check:<{widths[1]}}  {first}{took}")
-        remedy = (finding.remedy or "").splitlines()
+        remedy = as_typed(finding.remedy or "").splitlines()
         indent = " " * (widths[0] + widths[1] + 6)
         for line in (*more, *(f"→ {line}" if number == 0 else f"  {line}" for number, line in enumerate(remedy))):
             click.echo(f"{indent}{line}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mere import config
+from mere.cli.commands import as_typed
 from mere.config import S3Settings, SparkSettings
 from mere.errors import LakeError, LakeNotFound, UsageError
 from mere.lake.clock import skew
@@ -83,7 +84,7 @@ def open_lake(ctx: click.Context) -> Lake:
     ctx.call_on_close(lake.close)
     with suppress(LakeError):  # a damaged catalog is told by what needs it, or examined by the doctor
         if found := skew(lake.store):
-            click.echo(f"{found.message}\n{found.remedy}", err=True)
+            click.echo(f"{found.message}\n{as_typed(found.remedy)}", err=True)
     return lake
 
 
@@ -147,7 +148,8 @@ def _print_plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> No
 
 
 def say(text: str, style: str | None = None) -> None:
-    """One line for people."""
+    """One line for people. Commands in it can be typed as they stand."""
+    text = as_typed(text)
     if sys.stdout.isatty():
         console().print(text, style=style, markup=False)
     else:

@@ -11,6 +11,7 @@ import click
 
 from mere import config
 from mere.cli.check import finding_json
+from mere.cli.commands import as_typed
 from mere.cli.output import (
     Column,
     Command,
@@ -196,7 +197,7 @@ def print_errors(errors: Sequence[Finding]) -> None:
         click.secho("\nerror", fg="red", nl=False)
         click.echo(f" {each.rule}: {each}")
         if each.remedy:
-            click.echo(f"  {each.remedy}")
+            click.echo(f"  {as_typed(each.remedy)}")
     if errors:
         say(f"{counted(len(errors), 'error')}: mere run refuses to start")
 
@@ -220,12 +221,12 @@ def print_plan(due: Plan) -> None:
             click.echo(f"note: {step.model}: {note}")
     for step in due.blocked:
         click.echo(f"\n{step.model} needs a decision: {'; '.join(step.reasons)}")
-        click.echo("\n".join(f"  {line}" for line in step.remedy.splitlines()))
+        click.echo("\n".join(f"  {line}" for line in as_typed(step.remedy).splitlines()))
     for each in due.left_behind:
         click.echo(f"\n{each.table} is on {due.ref}, but {_why_left(each)}.")
         if each.renamed_to:
-            click.echo(f"  mere rename {each.table} {each.renamed_to}   if it was renamed: keeps its rows and history")
-        click.echo(f"  mere drop {each.table}   if it is not needed; until then it stays")
+            say(f"  mere rename {each.table} {each.renamed_to}   if it was renamed: keeps its rows and history")
+        say(f"  mere drop {each.table}   if it is not needed; until then it stays")
 
 
 def _why_left(each: LeftBehind) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from mere import config
+from mere.cli.commands import as_typed
 from mere.cli.output import Address, counted, example, json_option, print_json, say, size
 from mere.engine import java as jvm
 from mere.errors import ConfigError, LakeNotFound
@@ -89,7 +90,7 @@ def init(ctx: click.Context, folder: str, name: str | None, as_json: bool) -> No
     say(f"made {' and '.join(str({'project': file, 'lake': path}[part]) for part, made in new.items() if made)}")
     if generated:
         say(f"{generated}\nmore of it, in {root}: {generated.more}")
-    click.echo(_NEXT if project else _FIRST_MODEL + _NEXT)
+    click.echo(as_typed(_NEXT) if project else _FIRST_MODEL + as_typed(_NEXT))
 
 
 def _start_from(name: str, root: Path) -> Generated | None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from mere.cli.commands import as_typed
 from mere.cli.output import (
     Age,
     Column,
@@ -26,6 +27,7 @@ from mere.cli.planning import choosing, open_project, request_of
 from mere.cli.watching import ROWS, Watch
 from mere.errors import UsageError
 from mere.lake.attempts import Ended
+from mere.lake.clock import length
 from mere.lake.lake import Lake
 from mere.lake.refs import Ref
 from mere.lake.runs import Run, RunStatus
@@ -170,7 +172,7 @@ def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
             click.echo(f"\nattempt {number}: {attempt['status']}, started {started} by {attempt['author']}")
         _print_models(attempt["models"])
         if error := attempt["error"]:
-            click.echo(f"\n{error}")
+            click.echo(f"\n{as_typed(error)}")
 
 
 def _print_models(models: Mapping[str, Any]) -> None:
@@ -252,7 +254,8 @@ def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json
     for ref in done.spared:
         say(f"{ref.name} was left: the run is still going on")
     if not done.refs:
-        say("nothing to clean: no run that ended without publishing has a branch that old")
+        waits = f" that has not moved for {length(older_than)}" if older_than else ""
+        say(f"nothing to clean: no run that ended without publishing has left a branch{waits}")
 
 
 def _ending(lake: Lake, ref: Ref) -> str:
@@ -267,7 +270,7 @@ def _ending(lake: Lake, ref: Ref) -> str:
 def _model_cells(name: str, about: dict[str, Any]) -> tuple[object, ...]:
     audits = about.get("audits", [])
     passed = f"{sum(each['state'] == 'ok' for each in audits)} of {len(audits)} passed" if audits else ""
-    if about["state"] != "built":
+    if about["state"] != "built" or "seconds" not in about:  # or not known, for its attempt ended before it could say
         return name, about["state"], "", *_rows(about), "", "", "", passed
     return (
         name,

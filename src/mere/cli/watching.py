@@ -15,6 +15,7 @@ import click
 
 from mere import config
 from mere.cli.audit import where_to_look
+from mere.cli.commands import as_typed
 from mere.cli.output import console, counted, say
 from mere.cli.output import size as bytes_shown
 from mere.cli.planning import print_plan
@@ -120,7 +121,7 @@ def _print_end(finished: Finished, as_json: bool) -> None:
         state = "skipped" if finished.skipped else "published" if commit else "nothing"
         print_line({"event": "end", "state": state, "commit": commit.id if commit else None})
     elif finished.skipped:
-        say(f"skipped: {finished.skipped}")
+        say(finished.skipped)
     elif finished.run is None:
         print_plan(finished.plan)
     elif commit:
@@ -150,7 +151,7 @@ def _json(event: Event) -> dict[str, Any]:
 
 def _echo(text: str | None) -> None:
     if text:
-        click.echo(text)
+        click.echo(as_typed(text))
 
 
 @contextlib.contextmanager
@@ -180,7 +181,7 @@ def _live(lake: Lake) -> Iterator[Listener]:
             elif event.model in tasks:
                 bar.remove_task(tasks.pop(event.model))
             if text := told(event, lake):
-                bar.console.print(text, markup=False, highlight=False)
+                bar.console.print(as_typed(text), markup=False, highlight=False)
 
         yield show
 

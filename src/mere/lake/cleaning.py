@@ -42,7 +42,7 @@ def delete(store: Store, patterns: Collection[str], kinds: Collection[RefKind], 
             continue
         matching = [ref for ref in refs if ref.kind in kinds and ref.name != MAIN and fnmatchcase(ref.name, pattern)]
         if not matching:
-            raise RefNotFound(f"No {_noun(kinds)} matches {pattern!r}. Nothing was deleted.", remedy=_see(kinds))
+            raise RefNotFound(f"{_none(kinds, pattern)} Nothing was deleted.", remedy=_see(kinds))
         found.update((ref.name, ref) for ref in matching)
     spared = tuple(ref for ref in found.values() if ref in live)
     chosen = tuple(ref for ref in found.values() if ref not in live)
@@ -97,6 +97,12 @@ def _live(store: Store, refs: Collection[Ref]) -> list[Ref]:
 
 def _is_pattern(text: str) -> bool:
     return any(sign in text for sign in "*?[")
+
+
+def _none(kinds: Collection[RefKind], pattern: str) -> str:
+    if RefKind.BRANCH in kinds and fnmatchcase(MAIN, pattern):
+        return f"Only main matches {pattern!r}, and a pattern passes over it."
+    return f"No {_noun(kinds)} matches {pattern!r}."
 
 
 def _noun(kinds: Collection[RefKind]) -> str:
