@@ -53,4 +53,4 @@ def _processor_seconds(pid: int) -> float:
     """Of a process and all that it has started."""
     engine = psutil.Process(pid)
     times = [each.cpu_times() for each in (engine, *engine.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
+    return float(sum(each.user + each.system for each in times))
