@@ -336,6 +336,7 @@ REST_MEAN = [
     ("rate", REST % "", REST % ", rate: 1/s", SAME),
     ("retries", REST % "", REST % ", retries: 2", SAME),
     ("timeout", REST % "", REST % ", timeout: 2s", SAME),
+    ("largest", REST % "", REST % ", largest: 2GB", SAME),
     ("key", REST % ", cursor: a, since: s" + "\nkey: id", REST % ", cursor: a, since: s" + "\nkey: [id, n]", OTHER),
     ("key", REST % "" + "\nkey: id", REST % "" + "\nkey: [id, n]", SAME),
 ]

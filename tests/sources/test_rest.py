@@ -7,6 +7,7 @@ import json
 import logging
 import socket
 import traceback
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -219,6 +220,23 @@ def test_records_are_the_text_that_came(serve: Serve) -> None:
 def test_a_body_may_be_packed(serve: Serve) -> None:
     server = serve(always(gzip.compress(b'[{"id": 1}]'), headers={"Content-Encoding": "gzip"}))
     assert ids(Rest(server.url)) == [1]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_answer_cannot_take_all_memory(serve: Serve, packed: bool) -> None:
+    body = b"[" + b" " * 30_000_000 + b'{"id": 1}]'
+    reply = Reply(gzip.compress(body) if packed else body, headers={"Content-Encoding": "gzip"} if packed else {})
+    server = serve(lambda _: reply)
+    tracemalloc.start()
+    try:
+        error = failure(Rest(server.url, largest=1_000_000))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert "more than 1,000,000 bytes" in error.message
+    assert "`largest: 1GB`" in (error.remedy or "")
+    assert len(server.requests) == 1, "it would be as large the next time"
+    assert ids(Rest(server.url, largest=len(body))) == [1]
 
 
 @pytest.mark.parametrize("body", [b"", b"  ", b"null", b'{"data": null}', b"[]"])

@@ -35,7 +35,7 @@ KEYS = (*FEEDS, *OF_FILES, *OF_ALL)
 COLUMN_KEYS = ("type", "from", "format", "optional", "description")
 CSV_KEYS = ("delimiter", "quote", "escape", "header", "encoding", "null", "multiline")
 _REST = ("url", "headers", "params", "records", "paging", "cursor", "since", "overlap")
-REST_KEYS = (*_REST, "rate", "retries", "timeout")
+REST_KEYS = (*_REST, "rate", "retries", "timeout", "largest")
 PAGING_KEYS = ("page", "offset", "cursor", "link", "next", "first", "limit", "size")
 DATABASE_KEYS = ("url", "table", "query", "cursor", "overlap", "partitions")
 PARTITION_KEYS = ("column", "count")
@@ -46,6 +46,8 @@ _SUFFIXES = {".csv": Format.CSV, ".tsv": Format.CSV, ".txt": Format.CSV, ".jsonl
 _SUFFIXES |= {".ndjson": Format.JSONL, ".json": Format.JSON, ".parquet": Format.PARQUET}
 _PACKED = (".gz", ".zst")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|m|h)")
+_SIZE = re.compile(r"(\d+)\s*(KB|MB|GB)")
+_BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -144,6 +146,7 @@ def _rest(entry: Entry) -> Rest:
         _rate(given["rate"]) if "rate" in given else None,
         given["retries"].count() if "retries" in given else Rest.retries,
         _age(given["timeout"]) if "timeout" in given else Rest.timeout,
+        _bytes(given["largest"]) if "largest" in given else Rest.largest,
     )
 
 
@@ -257,6 +260,13 @@ def _rate(entry: Entry) -> float:
     if not found or not float(found[1]):
         raise entry.error(f"`{entry.key}` must be requests in a time", "Write for example `5/s` or `100/m`.")
     return float(found[1]) / _SECONDS[found[2]]
+
+
+def _bytes(entry: Entry) -> int:
+    found = _SIZE.fullmatch(entry.text())
+    if not found or not int(found[1]):
+        raise entry.error(f"`{entry.key}` must be a number of bytes", "Write for example `500MB` or `2GB`.")
+    return int(found[1]) * _BYTES[found[2]]
 
 
 def _time(entry: Entry) -> datetime:

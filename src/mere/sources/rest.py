@@ -66,7 +66,8 @@ def pages(rest: Rest, since: str | None, wait: Wait = time.sleep, clock: Clock =
     that were loaded before: they are merged by key, or replace all that the table has from there on. Pages are asked
     for until one is empty or says that it is the last: a short one may only mean that the server gives fewer at a time.
     """
-    web = Web(rest.url, rest.headers, rest.rate, rest.retries, rest.timeout.total_seconds(), wait, clock)
+    seconds = rest.timeout.total_seconds()
+    web = Web(rest.url, rest.headers, rest.rate, rest.retries, seconds, rest.largest, wait, clock)
     seen = _Seen(rest)
     with closing(web):
         url: str | None = _with(rest.url, {**rest.params, **_size(rest), **_since(rest, since), **_start(rest)})

@@ -119,6 +119,7 @@ class Rest:
     rate: float | None = None  # at most so many requests a second
     retries: int = 5
     timeout: timedelta = timedelta(seconds=30)
+    largest: int = 100_000_000  # bytes of an answer, unpacked
     variables: Mapping[str, str] = field(default_factory=dict)  # of the environment, by the header or parameter
 
 

@@ -58,6 +58,7 @@ class Web:
     rate: float | None = None
     retries: int = 5
     timeout: float = 30.0
+    largest: int = 100_000_000  # bytes of an answer
     wait: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     _ready: float = field(default=float("-inf"), init=False)  # when the next request may go
@@ -145,7 +146,19 @@ class Web:
             headers = {**headers, **_credentials(proxy)}
         connection.request("GET", quote(target, safe=_ALLOWED), headers={"Host": _host(at), **headers})
         response = connection.getresponse()
-        return Answer(response.status, response.headers, _unpacked(response.read(), response.headers))
+        body = response.read(self.largest + 1)
+        if response.length and len(body) <= self.largest:
+            raise http.client.IncompleteRead(body, response.length)
+        packing = response.headers.get("Content-Encoding", "").strip().lower()
+        if packing in ("gzip", "x-gzip") and len(body) <= self.largest:
+            body = _unpacked(body, self.largest)
+        if len(body) > self.largest:
+            self.close()  # the rest of it is still to come
+            raise SourceError(
+                f"{shown(url)} cannot be read: its answer has more than {self.largest:,} bytes.",
+                remedy="Ask for smaller pages (`paging: {limit: …, size: …}`), or allow more: `largest: 1GB`.",
+            )
+        return Answer(response.status, response.headers, body)
 
     def _keep_to_the_rate(self) -> None:
         if self.rate is None:
@@ -241,15 +254,14 @@ def _credentials(proxy: SplitResult) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def _unpacked(body: bytes, headers: http.client.HTTPMessage) -> bytes:
-    if headers.get("Content-Encoding", "").strip().lower() not in ("gzip", "x-gzip"):
-        return body
+def _unpacked(body: bytes, most: int) -> bytes:
+    """As much of it as shows that it is more than that: a few packed bytes can be a thousand times as many."""
     unpacking = zlib.decompressobj(wbits=31)
     try:
-        text = unpacking.decompress(body)
+        text = unpacking.decompress(body, most + 1)
     except zlib.error:
         raise Cut from None
-    if not unpacking.eof:
+    if not unpacking.eof and len(text) <= most:
         raise Cut
     return text
 
