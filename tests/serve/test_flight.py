@@ -358,10 +358,24 @@ def test_a_password_is_needed_and_checked(lake: Lake, users: Users) -> None:
         for user, password in (("root", "another"), ("root", ""), ("nobody", "a long secret")):
             with pytest.raises(adbc.Error, match="password authentication failed for user"):
                 fetch(here, "select 1", user=user, password=password)
+            time.sleep(0.6)  # another guess is not looked at before
         with pytest.raises(adbc.Error, match="a user's name and password are needed"):
             fetch(here, "select 1", user="")
         with pytest.raises(flight.FlightUnauthenticatedError), here.client() as client:
             list(client.list_actions())
+
+
+def test_passwords_cannot_be_guessed_quickly(users: Users) -> None:
+    users.add("ann", "another secret")
+    door, said = Login(users, Seals()), list[str]()
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        with pytest.raises(PgError) as caught:
+            door.caller({"authorization": [login("root", "a guess")[1].decode()]})
+        said.append(caught.value.sqlstate)
+    assert 1 < said.count("28P01") <= 4
+    assert set(said) == {"28P01", "28000"}
+    assert door.caller({"authorization": [login("ann", "another secret")[1].decode()]}).user == "ann"
 
 
 def test_a_token_ends_with_the_password_and_with_the_server(users: Users) -> None:

@@ -58,7 +58,9 @@ def test_a_line_for_every_statement() -> None:
         client.ask(raw.parse("select $1 as x"), raw.bind("", "", (b"whisper",)), raw.execute(), raw.SYNC)
         client.ask(query("select * from missing where x = 'hush'"))
         client.ask(query("insert into t values ('hush')"))
-    lines = [json.loads(line) for line in file.getvalue().splitlines()]
+    first, *lines = [json.loads(line) for line in file.getvalue().splitlines() if "disconnect" not in line]
+    assert (first["event"], first["user"], first["ref"]) == ("login", "ann", "main")
+    assert {line["event"] for line in lines} == {"statement"}
     assert [(line["statement"], line["rows"], line["error"]) for line in lines] == [
         ("select ?, i from range(?) t(i)", 3, None),
         ("select ?", 1, None),
@@ -115,7 +117,7 @@ def fetch(port: int | None, path: str) -> tuple[int, str]:
 def test_health_and_metrics() -> None:
     with served(PlainBackend(), monitor_port=0) as found, Raw(found.port) as client:
         client.ask(query("select i from range(10) t(i); select * from missing"))
-        assert fetch(found.monitor, "/health") == (200, "ok\n")
+        assert fetch(found.monitor, "/health") == (200, "ok\nclients 1/1000\nlogins 0/100\nworkers 0/4\nwaiting 0\n")
         status, text = fetch(found.monitor, "/metrics")
         assert status == 200
         for line in (
@@ -232,13 +234,20 @@ def test_the_command_serves_until_it_is_told_to_end(started: Process) -> None:
     with psycopg.connect(dsn + " password=s3cret", autocommit=True) as connection:
         assert connection.execute("SELECT 1 + 1").fetchone() == (2,)
         row = connection.execute("SELECT mere_commit()").fetchone()
-        assert fetch(started.about["monitor_port"], "/health") == (200, "ok\n")
+        assert fetch(started.about["monitor_port"], "/health")[1].startswith("ok\n")
         code, errors = started.end(signal.SIGTERM)
     assert code == 0
     lines = [json.loads(line) for line in errors.splitlines()]
-    assert [line["statement"] for line in lines] == ["SELECT ? + ?", "SELECT mere_commit()"]
+    told = [(line["event"], line.get("statement", line.get("error"))) for line in lines]
+    assert told == [
+        ("refused", "28P01"),
+        ("login", None),
+        ("statement", "SELECT ? + ?"),
+        ("statement", "SELECT mere_commit()"),
+        ("disconnect", None),
+    ]
     assert row
-    assert lines[-1]["commit"] == row[0]
+    assert lines[-2]["commit"] == row[0]
     assert "s3cret" not in errors
     assert "s3cret" not in " ".join(map(str, started.process.args))  # type: ignore[arg-type]
 

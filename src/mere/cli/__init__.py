@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from mere.cli import logs
 from mere.cli.commands import MODULES, as_typed
 from mere.cli.repeated import refuse_repeated
 from mere.errors import MereError
+from mere.printable import printable
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -37,9 +39,9 @@ class _Mere(click.Group):
             return super().invoke(ctx)
         except MereError as error:
             click.secho("error: ", fg="red", err=True, nl=False)
-            text = str(error)
-            if error.remedy and text.endswith(error.remedy):
-                text = text.removesuffix(error.remedy) + as_typed(error.remedy)
+            text = printable(str(error), lines=True)
+            if error.remedy and text.endswith(remedy := printable(error.remedy, lines=True)):
+                text = text.removesuffix(remedy) + as_typed(remedy)
             click.echo(text, err=True)
             ctx.exit(error.exit_code)
         except OSError as error:
@@ -65,4 +67,5 @@ def main(ctx: click.Context, lake: str | None, profile: str | None) -> None:
     A ref is a branch, a tag or a commit id, and may go on with ~N (N commits back)
     or @WHEN (a time in UTC or an age): main, v1, 3fa9c1, main~3, main@2h, main@2026-11-15T09:00
     """
+    logs.silence()
     ctx.obj = {"lake": lake, "profile": profile}

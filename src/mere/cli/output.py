@@ -21,6 +21,7 @@ from mere.lake.clock import skew
 from mere.lake.commits import Change, Commit, Kind, Space
 from mere.lake.lake import Lake
 from mere.names import parse_age
+from mere.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,7 +121,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _print_plain(columns, cells)
         return
@@ -148,8 +149,8 @@ def _print_plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> No
 
 
 def say(text: str, style: str | None = None) -> None:
-    """One line for people. Commands in it can be typed as they stand."""
-    text = as_typed(text)
+    """One line for people, or some. Commands in it can be typed as they stand."""
+    text = as_typed(printable(text, lines=True))
     if sys.stdout.isatty():
         console().print(text, style=style, markup=False)
     else:

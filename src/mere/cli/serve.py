@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-import logging
 import os
+import resource
 import sys
 from contextlib import ExitStack
 from datetime import timedelta
@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from mere import private
+from mere.cli import logs
 from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say
 from mere.cli.user import roles_option, users_option
 from mere.errors import ConfigError, UsageError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mere.serve.gateway.users import Users
 
 PORT = 5439
+_FILES = 500  # open ones besides those of clients
 
 
 @click.command(
@@ -44,11 +46,26 @@ PORT = 5439
 @click.option("--trust", is_flag=True, help="Let everybody on this machine in, without a password.")
 @users_option
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Queries at a time.")
+@click.option("--user-workers", type=click.IntRange(min=1), help="Of these, for one user. [all but one]")
 @click.option("--max-connections", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--user-connections", type=click.IntRange(min=1), help="Of these, for one user. [nine tenths]")
+@click.option(
+    "--max-logins", type=click.IntRange(min=1), default=100, show_default=True, help="Clients that are logging in."
+)
+@click.option(
+    "--address-logins", type=click.IntRange(min=1), default=50, show_default=True, help="Of these, from one address."
+)
 @roles_option
 @click.option("--memory", metavar="SIZE", help="Of all queries together, such as 4GB. [four fifths of the machine's]")
 @click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="What queries may put on disk.")
-@click.option("--idle-timeout", type=Age(), metavar="AGE", help="Hang up on clients that say nothing for so long.")
+@click.option(
+    "--idle-timeout",
+    type=Age(),
+    default="1h",
+    show_default=True,
+    metavar="AGE",
+    help="Hang up on clients that say nothing for so long. 0s: never.",
+)
 @click.option(
     "--flight-port", type=click.IntRange(0, 65535), default=0, help="Serve Arrow Flight SQL there, too. 0: not at all."
 )
@@ -67,11 +84,15 @@ def serve(
     trust: bool,
     users: Path | None,
     workers: int,
+    user_workers: int | None,
     max_connections: int,
+    user_connections: int | None,
+    max_logins: int,
+    address_logins: int,
     roles: Path | None,
     memory: str | None,
     spill: str,
-    idle_timeout: timedelta | None,
+    idle_timeout: timedelta,
     flight_port: int,
     monitor_port: int | None,
     audit: str,
@@ -105,9 +126,20 @@ def serve(
             remedy="Add one: mere user add NAME. Or let everybody on this machine in: mere serve --trust",
         )
     context, binding = tls.context(tls_cert, tls_key) if tls_cert and tls_key else (None, None)
-    idle = idle_timeout.total_seconds() if idle_timeout else None
-    settings = Settings(host, port, workers, max_connections, idle_seconds=idle or None, monitor_port=monitor_port)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    settings = Settings(
+        host,
+        port,
+        workers,
+        user_workers,
+        max_connections,
+        user_connections,
+        max_logins,
+        address_logins,
+        idle_seconds=idle_timeout.total_seconds() or None,
+        monitor_port=monitor_port,
+    )
+    _make_room_for(2 * max_connections)
+    logs.to_stderr()
     allocator.keep_freed()
     lake = open_lake(ctx)
     if check:
@@ -171,6 +203,16 @@ def _check(ctx: click.Context, lake: Lake, file: Path | None, users: Users | Non
         say(counted(len(found.problems), "problem") if found.problems else "It would start.")
     if found.problems:
         ctx.exit(1)
+
+
+def _make_room_for(clients: int) -> None:
+    """Each is an open file, of which a process may have some 1,000 if it does not ask for more."""
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = clients + _FILES
+    if few != resource.RLIM_INFINITY and few < wanted:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+        )
 
 
 def _flight(

@@ -38,7 +38,7 @@ class Call:
     _start: float = field(default_factory=time.perf_counter)
 
     def work(self, step: Callable[[Session], Result]) -> Result:
-        future = self.shared.work(lambda: self._run(step))
+        future = self.shared.work(lambda: self._run(step), self.caller.user)
         while not wait([future], _PATIENCE).done:
             if self.cancelled or self.context.is_cancelled():
                 self.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyarrow import flight
 
@@ -13,6 +13,8 @@ from mere.errors import MereError
 from mere.serve.flight.errors import flight_error
 from mere.serve.flight.seals import Seals, content
 from mere.serve.gateway import scram
+from mere.serve.gateway.admission import Guesses, too_many_guesses
+from mere.serve.gateway.beside import Shared
 from mere.serve.gateway.connection import told
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.users import Users
@@ -43,6 +45,7 @@ class Login:
 
     users: Users | None  # None: everybody is let in
     seals: Seals
+    guesses: Guesses = field(default_factory=Guesses)
 
     def caller(self, headers: Headers) -> Caller:
         """PgError 28P01 who is not let in."""
@@ -55,10 +58,19 @@ class Login:
             name = name or _NOBODY
         elif not name:
             raise PgError("28P01", "a user's name and password are needed")
-        elif not self._fits(name, password):
-            raise PgError("28P01", f'password authentication failed for user "{name}"')
+        else:
+            self._check(name, password)
         token = self.seals.close(self._purpose(name), name.encode())
         return Caller(name, database, base64.b64encode(token).decode() if scheme else None)
+
+    def _check(self, name: str, password: str) -> None:
+        """Where a call comes from is not known yet. Its thread does not wait: others would wait for it."""
+        if (seconds := self.guesses.left(name, "")) > 0:
+            raise too_many_guesses(seconds)
+        if not self._fits(name, password):
+            self.guesses.failed(name, "")
+            raise PgError("28P01", f'password authentication failed for user "{name}"')
+        self.guesses.succeeded(name, "")
 
     def _fits(self, name: str, password: str) -> bool:
         known = self.users.verifier(name) if self.users is not None else None
@@ -76,15 +88,18 @@ class Login:
 
 
 class LoginFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    def __init__(self, login: Login) -> None:
+    def __init__(self, login: Login, shared: Shared) -> None:
         super().__init__()
         self._login = login
+        self._shared = shared
 
     def start_call(self, _: flight.CallInfo, headers: Headers) -> Caller:
         try:
             return self._login.caller(headers)
         except (PgError, MereError) as error:
-            raise flight_error(told(error)) from None
+            caught = told(error)
+            self._shared.refused(caught)
+            raise flight_error(caught) from None
 
 
 class Handshake(flight.ServerAuthHandler):  # type: ignore[misc]

@@ -93,7 +93,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             (host, about.port),
             auth_handler=Handshake(),
             tls_certificates=[about.certificate] if about.certificate else None,
-            middleware={KEY: LoginFactory(Login(about.users, self._seals))},
+            middleware={KEY: LoginFactory(Login(about.users, self._seals, shared.guesses), shared)},
         )
 
     # Reading
@@ -214,8 +214,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
     ) -> Iterator[Call]:
         if self.ending:
             raise SHUT_DOWN
-        if len(self.calls) >= self._shared.most:
-            raise PgError("53300", "sorry, too many clients already")
+        self._shared.places.take(caller.user)
         call = Call(self._backend, self._shared, context, caller, text, only_errors)
         self.calls.add(call)
         failed: BaseException | None = None
@@ -227,6 +226,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         finally:
             self.calls.discard(call)
             call.close(failed)
+            self._shared.places.give_back(caller.user)
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""A line for every statement: who read what, at which commit, and how it ended. Literals are left out by default."""
+"""A line for every statement: who read what, at which commit, and how it ended; and for who comes, goes or is refused.
+Literals are left out by default."""
 
 from __future__ import annotations
 
@@ -6,12 +7,14 @@ import hashlib
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import IO
 
 _LONGEST = 10_000  # characters of a statement
+_NAME = 200  # of a user, who may say any
 _MASKED = 11_000  # characters in which literals are looked for: it takes a millisecond for two thousand
 _SHORT, _KEPT = 2000, 500  # characters of a statement that is kept in its masked form, and how many are
 
@@ -69,7 +72,8 @@ class Log:
             return
         text, digest = (_shown if len(entry.statement) <= _SHORT else _shown.__wrapped__)(entry.statement)
         line = {
-            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "at": _now(),
+            "event": "statement",
             "user": entry.user,
             "client": entry.client,
             "ref": entry.ref,
@@ -80,6 +84,22 @@ class Log:
             "ms": round(entry.seconds * 1000, 3),
             "error": entry.error,
         }
+        self._tell(line)
+
+    def event(self, what: str, user: str, client: str, **more: object) -> None:
+        """A login, a refusal, a disconnect."""
+        if self._file is not None:
+            about = {name: value for name, value in more.items() if value is not None}
+            self._tell({"at": _now(), "event": what, "user": user[:_NAME], "client": client, **about})
+
+    def _tell(self, line: Mapping[str, object]) -> None:
+        """JSON in ASCII: whatever a client has sent stays in its line, and does nothing to a terminal."""
+        assert self._file is not None
+        text = json.dumps(line)
         with self._lock:
-            self._file.write(json.dumps(line) + "\n")
+            self._file.write(text + "\n")
             self._file.flush()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -8,9 +8,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from mere.serve.gateway.admission import Guesses, Places
 from mere.serve.gateway.audit import Entry, Log
 from mere.serve.gateway.metrics import Metrics
 from mere.serve.gateway.pool import Pool
+from mere.serve.gateway.port import PgError
 
 Result = TypeVar("Result")
 
@@ -23,14 +25,22 @@ class Shared:
     pool: Pool
     log: Log
     metrics: Metrics
-    most: int  # calls at a time
+    places: Places
+    guesses: Guesses
 
-    def work(self, job: Callable[[], Result]) -> Future[Result]:
-        """As soon as a worker is free."""
-        return asyncio.run_coroutine_threadsafe(self.pool.run(job), self.loop)
+    def work(self, job: Callable[[], Result], user: str) -> Future[Result]:
+        """As soon as a worker is free, and it is the user's turn."""
+        return asyncio.run_coroutine_threadsafe(self.pool.run(job, user), self.loop)
 
     def record(self, entry: Entry) -> None:
         self.loop.call_soon_threadsafe(self._record, entry)
+
+    def refused(self, error: PgError) -> None:
+        def record() -> None:
+            self.metrics.refused[error.sqlstate] += 1
+            self.log.event("refused", "", "", error=error.sqlstate, message=error.message)
+
+        self.loop.call_soon_threadsafe(record)
 
     def _record(self, entry: Entry) -> None:
         self.metrics.statement(entry.seconds, entry.rows, entry.error)

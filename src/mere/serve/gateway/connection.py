@@ -97,7 +97,7 @@ class Connection:
 
         self._working = True
         try:
-            return await self._pool.run(unless_cancelled)
+            return await self._pool.run(unless_cancelled, self._client.user)
         finally:
             self._working = False
 

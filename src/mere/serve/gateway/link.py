@@ -32,6 +32,7 @@ class Link(asyncio.Protocol):
         self._out = bytearray()
         self._paused = self._full = False
         self.gone = False
+        self.user = ""  # who the client says it is
         self.on_loss: Callable[[], None] | None = None
 
     # What asyncio tells

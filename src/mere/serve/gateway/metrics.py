@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _BOUNDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)  # seconds
+
+
+@dataclass(frozen=True)
+class Used:
+    """How much of something that is limited is taken."""
+
+    name: str
+    now: int
+    most: int
+    about: str
 
 
 @dataclass
@@ -30,7 +41,7 @@ class Metrics:
         if failed:
             self.errors[failed] += 1
 
-    def text(self, at_work: int, waiting: int) -> str:
+    def text(self, at_work: int, waiting: int, used: Sequence[Used] = ()) -> str:
         lines = []
 
         def tell(name: str, kind: str, about: str, *samples: tuple[str, float]) -> None:
@@ -42,6 +53,9 @@ class Metrics:
         tell("connections_refused_total", "counter", "By SQLSTATE.", *_labelled(self.refused))
         tell("jobs", "gauge", "Jobs that run or wait for a worker.", ("", at_work))
         tell("jobs_waiting", "gauge", "Jobs that wait for a worker.", ("", waiting))
+        for each in used:
+            tell(each.name, "gauge", each.about, ("", each.now))
+            tell(f"{each.name}_limit", "gauge", f"How many there may be: {each.about}", ("", each.most))
         tell("errors_total", "counter", "Statements that failed, by SQLSTATE.", *_labelled(self.errors))
         tell("rows_total", "counter", "Rows that were sent.", ("", self.rows))
         buckets = [(f'_bucket{{le="{bound}"}}', count) for bound, count in zip(_BOUNDS, self.at_most, strict=True)]

@@ -8,17 +8,19 @@ import logging
 import secrets
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from mere.serve.gateway import encode, startup, wire
+from mere.serve.gateway.admission import Arrivals, Guesses, Places
 from mere.serve.gateway.audit import Log
 from mere.serve.gateway.beside import Endpoint, Shared
 from mere.serve.gateway.connection import SHUT_DOWN, Connection, told
 from mere.serve.gateway.link import Gone, Link
-from mere.serve.gateway.metrics import Metrics
+from mere.serve.gateway.metrics import Metrics, Used
 from mere.serve.gateway.monitor import Monitor
 from mere.serve.gateway.pool import Pool
 from mere.serve.gateway.port import Backend, PgError, Session
@@ -26,6 +28,7 @@ from mere.serve.gateway.startup import Cancel, Client, Policy
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
+_BETWEEN = 0.2  # seconds between two looks at those who are logging in, where they are too many
 _LAST_WORDS = 10.0  # seconds for a client to take the last that it is sent
 
 
@@ -34,7 +37,11 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 0
     workers: int = 4
+    user_workers: int | None = None  # None: all but one
     max_connections: int = 1000
+    user_connections: int | None = None  # None: nine tenths
+    max_logins: int = 100  # clients that are logging in
+    address_logins: int = 50
     login_seconds: float = 30.0  # for the start-up and the password
     idle_seconds: float | None = None
     grace_seconds: float = 10.0  # for what runs when the server is told to end
@@ -53,7 +60,12 @@ class Server:
     beside: Sequence[Endpoint] = ()  # other ways in
 
     def __post_init__(self) -> None:
-        self._pool = Pool(self.settings.workers)
+        settings = self.settings
+        self._pool = Pool(settings.workers, settings.user_workers)
+        self._places = Places(settings.max_connections, settings.user_connections)
+        self._arrivals = Arrivals(settings.max_logins, settings.address_logins, settings.max_connections)
+        self._guesses = Guesses()
+        self._thinning: asyncio.TimerHandle | None = None
         self._monitor = Monitor({"/health": self._health, "/metrics": self._told})
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -72,7 +84,7 @@ class Server:
         )
         port = int(self._listener.sockets[0].getsockname()[1])
         self._pool.start(encode.warm_up)
-        shared = Shared(loop, self._pool, self.log, self.metrics, self.settings.max_connections)
+        shared = Shared(loop, self._pool, self.log, self.metrics, self._places, self._guesses)
         for each in self.beside:
             each.start(shared)
         if self.settings.monitor_port is None:
@@ -135,15 +147,13 @@ class Server:
     async def _serve(self, link: Link) -> None:
         self.metrics.accepted += 1
         self.metrics.connections += 1
-        if self.metrics.connections > 2 * self.settings.max_connections:
-            link.abort()  # more than can be told that they are too many
         try:
             await self._talk(link)
         except Gone:
             pass
         except Exception as error:  # noqa: BLE001 one client's trouble is nobody else's
             caught = told(error)
-            self.metrics.refused[caught.sqlstate] += 1
+            self._refused(link, caught.sqlstate)
             link.say(wire.error(caught, "FATAL"))
         finally:
             self.metrics.connections -= 1
@@ -157,28 +167,63 @@ class Server:
         client = await self._let_in(link)
         if client is None:
             return
-        session = await self._pool.run(
-            lambda: self.backend.connect(client.user, client.database, client.settings, client.process)
-        )
+        self._places.take(client.user)
         try:
-            await self._converse(link, replace(client, database=session.database), session)
+            session = await self._pool.run(
+                lambda: self.backend.connect(client.user, client.database, client.settings, client.process), client.user
+            )
+            await self._logged(link, replace(client, database=session.database), session)
+        finally:
+            self._places.give_back(client.user)
+
+    async def _logged(self, link: Link, client: Client, session: Session) -> None:
+        start = time.monotonic()
+        self.log.event("login", client.user, client.address, ref=client.database)
+        try:
+            await self._converse(link, client, session)
         finally:
             session.close()
+            seconds = round(time.monotonic() - start, 3)
+            self.log.event("disconnect", client.user, client.address, ref=client.database, seconds=seconds)
 
     async def _let_in(self, link: Link) -> Client | None:
+        arrival = self._arrivals.enter(link.peer, lambda: self._crowd_out(link))
+        if arrival is None:
+            raise PgError("53300", "sorry, too many clients already")
+        self._thin_out()
         try:
             async with asyncio.timeout(self.settings.login_seconds):
-                asked = await startup.begin(link, self.policy, self.settings.login_seconds)
+                asked = await startup.begin(link, self.policy, self.settings.login_seconds, self._guesses)
         except TimeoutError:
             raise PgError("08006", "canceling authentication due to timeout") from None
+        finally:
+            self._arrivals.leave(arrival)
         if isinstance(asked, Cancel):
             self._cancel(asked)
             return None
         if self._stopping:
             raise PgError("57P03", "the database system is shutting down")
-        if self.metrics.connections > self.settings.max_connections:
-            raise PgError("53300", "sorry, too many clients already")
         return replace(asked, process=next(self._processes) & 0x7FFFFFFF, secret=secrets.randbits(32))
+
+    def _crowd_out(self, link: Link) -> None:
+        self._refused(link, "53300")
+        link.abort()
+
+    def _refused(self, link: Link, sqlstate: str) -> None:
+        self.metrics.refused[sqlstate] += 1
+        self.log.event("refused", link.user, link.peer, error=sqlstate)
+
+    def _thin_out(self) -> None:
+        """Again and again, as long as too many are logging in."""
+        if self._thinning is not None:
+            return
+
+        def again() -> None:
+            self._thinning = None
+            self._thin_out()
+
+        if self._arrivals.thin_out():
+            self._thinning = asyncio.get_running_loop().call_later(_BETWEEN, again)
 
     async def _converse(self, link: Link, client: Client, session: Session) -> None:
         connection = Connection(link, client, session, self._pool, self.log, self.metrics, self.settings.idle_seconds)
@@ -201,10 +246,23 @@ class Server:
     # For those who watch
 
     def _health(self) -> tuple[int, str]:
-        return (503, "stopping\n") if self._stopping else (200, "ok\n")
+        """Saturated is not ill: whoever watches would start it again, and all would lose their connections."""
+        used = self._used()
+        full = self._pool.waiting or any(each.now >= each.most for each in used if each.name != "workers")
+        state = "stopping" if self._stopping else "saturated" if full else "ok"
+        lines = [state, *(f"{each.name.replace('_', ' ')} {each.now}/{each.most}" for each in used)]
+        return 503 if self._stopping else 200, "\n".join([*lines, f"waiting {self._pool.waiting}", ""])
 
     def _told(self) -> tuple[int, str]:
-        return 200, self.metrics.text(self._pool.at_work, self._pool.waiting)
+        return 200, self.metrics.text(self._pool.at_work, self._pool.waiting, self._used())
+
+    def _used(self) -> list[Used]:
+        busy = self._pool.at_work - self._pool.waiting
+        return [
+            Used("clients", self._places.taken, self._places.most, "Clients that are logged in."),
+            Used("logins", self._arrivals.present, self._arrivals.most, "Clients that are logging in."),
+            Used("workers", busy, self._pool.workers, "Workers that have a job."),
+        ]
 
 
 @contextmanager

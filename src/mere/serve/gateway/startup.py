@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import ssl
@@ -9,6 +10,7 @@ import struct
 from dataclasses import dataclass, field
 
 from mere.serve.gateway import scram, wire
+from mere.serve.gateway.admission import Guesses
 from mere.serve.gateway.link import Gone, Link
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.users import Users
@@ -47,7 +49,7 @@ class Cancel:
     secret: int
 
 
-async def begin(link: Link, policy: Policy, timeout: float) -> Client | Cancel:
+async def begin(link: Link, policy: Policy, timeout: float, guesses: Guesses) -> Client | Cancel:
     """PgError where the client cannot be let in, Gone where it has left."""
     content = await _parameters(link, policy, timeout)
     version, body = int.from_bytes(content[:4]), content[4:]
@@ -70,7 +72,8 @@ async def begin(link: Link, policy: Policy, timeout: float) -> Client | Cancel:
     if given.get("replication", "false").lower() not in ("false", "off", "no", "0", ""):
         raise PgError("0A000", "replication is not supported")
     _check_encoding(given)
-    await _authenticate(link, policy, user)
+    link.user = user
+    await _authenticate(link, policy, user, guesses)
     link.say(wire.authentication(wire.AUTHENTICATED))
     settings = {name: value for name, value in given.items() if name not in (*_OWN, *unknown)}
     return Client(user, given.get("database") or user, _options(given.get("options", "")) | settings, link.peer)
@@ -137,7 +140,7 @@ def _options(text: str) -> dict[str, str]:
     return found
 
 
-async def _authenticate(link: Link, policy: Policy, user: str) -> None:
+async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses) -> None:
     local = link.peer.startswith(_LOOPBACK)
     if not local and not link.secured:
         raise PgError("28000", "connections from other machines have to use TLS", hint="Connect with sslmode=require.")
@@ -158,9 +161,15 @@ async def _authenticate(link: Link, policy: Policy, user: str) -> None:
     try:
         link.say(wire.authentication(wire.SASL_GO_ON, exchange.first(first)))
         link.flush()
-        final = exchange.final(await _response(link))
+        proof = await _response(link)
+        if (seconds := guesses.wait(user, link.peer)) > 0:
+            await asyncio.sleep(seconds)
+        # Nothing is awaited from here on: another attempt is only looked at when it is known how this one ended.
+        final = exchange.final(proof)
     except scram.Refused as error:
+        guesses.failed(user, link.peer)
         raise PgError("28P01", f'password authentication failed for user "{user}"') from error
+    guesses.succeeded(user, link.peer)
     link.say(wire.authentication(wire.SASL_DONE, final))
 
 

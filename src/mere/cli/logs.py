@@ -1,0 +1,29 @@
+"""What is logged by the libraries that mere uses, on standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from mere.printable import printable
+
+# It repeats the statements that it does not know, whoever sent them.
+_SILENT = ("sqlglot",)
+
+
+def to_stderr() -> None:
+    """Warnings and worse. Lines of a message after its first are marked: no message can pass for two."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(levelname)s:%(name)s:%(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    silence()
+
+
+def silence() -> None:
+    for name in _SILENT:
+        logging.getLogger(name).disabled = True
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), lines=True).replace("\n", "\n| ")
