@@ -51,8 +51,6 @@ class Lake:
         self.storage = storage
         self.reader = MetadataReader(self.storage)
         self._catalogs: dict[str, RefCatalog] = {}
-        self._branches_moved = False
-        store.on_commit = self._committed
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Self:
@@ -72,18 +70,12 @@ class Lake:
         return cls(location, open_store_here(location, storage, catalog), storage)
 
     def close(self) -> None:
-        wrote = self._branches_moved or bool(self._catalogs)
+        wrote = self.store.wrote or bool(self._catalogs)
         while self._catalogs:
             self._catalogs.popitem()[1].close()
         if wrote:
             remember(self.storage, self.location, self.store)
         self.store.close()
-
-    def _committed(self, branch: str) -> None:
-        if branch == MAIN:
-            remember(self.storage, self.location, self.store)
-        else:
-            self._branches_moved = True
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +118,6 @@ class Lake:
     def _fork(self, name: str, kind: RefKind, at: str, author: str | None) -> Ref:
         origin = self.resolve(at)
         parent = origin.base.name if origin.base and origin.base.kind.writable else MAIN
-        self._branches_moved = True  # as soon as an engine writes there
         return self.store.create_ref(name, kind, origin.readable, author or default_author(), parent)
 
     def delete(self, name: str, *kinds: RefKind) -> Ref:

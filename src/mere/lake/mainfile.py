@@ -1,7 +1,7 @@
 """What main has, in a file beside the warehouse: for the day on which the catalog is lost.
 
-Metadata files do not say on which branch they are: only the catalog knows. The file is written again after every commit
-to main, and when a lake is closed in which branches have moved. What was written later than that may be of any branch.
+Metadata files do not say on which branch they are: only the catalog knows. The file is written again when a lake is
+closed through which refs have moved. What was written later than that may be of any branch.
 """
 
 from __future__ import annotations

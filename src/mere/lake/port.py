@@ -7,7 +7,7 @@ An adapter keeps refs, commits and leases. It moves pointers only by compare-and
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -86,7 +86,7 @@ class Store(Protocol):
     root: str
     lake_id: str
     shares_clock: bool  # its clock is not that of this machine
-    on_commit: Callable[[str], None]  # called with the name of the branch, when a commit to it is durable
+    wrote: bool  # whether refs were moved or made through it
 
     @property
     def jdbc(self) -> Mapping[str, str]: ...

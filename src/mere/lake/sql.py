@@ -6,7 +6,7 @@ An adapter gives a connection, transactions and triggers; what happens inside a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ class SqlStore(ABC):
     lake_id: str
     clock: str  # what time it is, in the database's own SQL: the one clock that a lake goes by
     shares_clock: bool  # with other machines: it may differ from this machine's
-    on_commit: Callable[[str], None] = staticmethod(lambda _: None)  # with the name of the branch
+    wrote = False
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Tx]:
@@ -87,6 +87,7 @@ class SqlStore(ABC):
             rows.insert_ref(tx, ref)
             rows.fill(tx, name, at.seq)
             faults.point("fork.filled")
+        self.wrote = True
         self._settle()
         return ref
 
@@ -171,8 +172,8 @@ class SqlStore(ABC):
                 rows.follow(tx, edit.source, edit.target, commit.seq)
             faults.point("commit.followed")
         faults.point("commit.durable")
+        self.wrote = True
         self._settle()
-        self.on_commit(edit.target)
         return commit
 
     def rebase(self, branch: Ref, onto: Ref, edit: Edit) -> Commit | None:
@@ -190,6 +191,7 @@ class SqlStore(ABC):
                 commit = rows.record(tx, edit, replace(branch, head=onto.head), edit.changes)
             faults.point("rebase.recorded")
         faults.point("rebase.durable")
+        self.wrote = True
         self._settle()
         return commit
 
