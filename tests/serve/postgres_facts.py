@@ -39,6 +39,8 @@ QUERIES = {
         FROM pg_proc p
         WHERE oid IN (SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend, typmodin, typmodout,
                                           typsubscript]::oid[]) FROM pg_type)
+           OR oid IN (SELECT amhandler FROM pg_am)
+           OR oid IN (SELECT unnest(ARRAY[rngcanonical, rngsubdiff]::oid[]) FROM pg_range)
            OR oid IN (SELECT castfunc FROM pg_cast WHERE castsource IN {_OF} AND casttarget IN {_OF})
            OR proname = ANY(%(offered)s)
               AND (prorettype IN {_OF} OR prorettype::regtype::text IN ('text[]', 'record', 'name[]'))

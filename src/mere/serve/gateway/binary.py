@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import struct
 from functools import cache
 from typing import Any
@@ -47,7 +48,7 @@ _INFINITIES = (bytes.fromhex("00000000d0000020"), bytes.fromhex("00000000f000002
 def cells(column: pa.Array, oid: int, zone: str) -> Cells:
     column = text.plain(column)
     if oid in types.ELEMENTS and nested.is_list(column.type):
-        return _array(column, types.ELEMENTS[oid], zone)
+        return _array(column, types.ELEMENTS[oid], zone, int(oid not in types.VECTORS))
     if oid in _NUMBERS:
         arrow, code = _NUMBERS[oid]
         return matrix(numbers(column if column.type == arrow else column.cast(arrow)).astype(code))
@@ -63,8 +64,18 @@ def cells(column: pa.Array, oid: int, zone: str) -> Cells:
         return _uuids(column)
     if oid == types.BYTEA:
         return column.cast(pa.binary())
+    if oid == types.INET:
+        return pa.array([None if each is None else _address(each) for each in column.to_pylist()], pa.binary())
     written = nested.texts(column, oid, zone)
+    if oid == types.CHAR:
+        return pc.if_else(pc.equal(written, b""), b"\0", written)
     return pc.binary_join_element_wise(b"\1", written, b"") if oid == types.JSONB else written
+
+
+def _address(written: str) -> bytes:
+    found = ipaddress.ip_interface(written)
+    family = 2 if found.version == 4 else 3
+    return bytes([family, found.network.prefixlen, 0, len(found.ip.packed)]) + found.ip.packed
 
 
 def _moments(column: pa.Array, oid: int) -> Matrix:
@@ -194,7 +205,8 @@ def _numeric(spelled: str) -> bytes:
     return struct.pack(f"!hhHh{len(groups)}h", len(groups), weight, sign, scale, *groups)
 
 
-def _array(column: pa.Array, element: int, zone: str) -> pa.Array:
+def _array(column: pa.Array, element: int, zone: str, begin: int) -> pa.Array:
+    """`begin`: the number of the first element."""
     depth, values, levels = 1, text.plain(column.flatten()), [nested.offsets(column)]
     while nested.is_list(values.type):
         if values.null_count:
@@ -211,7 +223,7 @@ def _array(column: pa.Array, element: int, zone: str) -> pa.Array:
     head = np.zeros((len(column), 3 + 2 * depth), ">i4")
     head[:, 0], head[:, 1], head[:, 2] = np.where(filled, depth, 0), has_null, element
     for level, sizes in enumerate(_sizes(levels)):
-        head[:, 3 + 2 * level], head[:, 4 + 2 * level] = sizes, 1
+        head[:, 3 + 2 * level], head[:, 4 + 2 * level] = sizes, begin
     heads = as_array(first(head.view(np.uint8), np.where(filled, 12 + 8 * depth, 12)))
     return pc.if_else(column.is_valid(), pc.binary_join_element_wise(heads, nested.glued(starts, rows, b""), b""), None)
 

@@ -62,10 +62,17 @@ def _ours(name: str, values: _Args) -> exp.Expr:
 
 def table_function(table: exp.Expr) -> exp.Expr:
     """A function in FROM. Its one column has the name of its alias; in DuckDB it would have the function's."""
-    function = table.this
-    if not isinstance(function, exp.Anonymous):
+    if isinstance(table, exp.Lateral) and isinstance(table.this, exp.Unnest):
+        # A function sees what stands before it with or without the word.
+        alias = table.args.get("alias") or table.this.args.get("alias")
+        table = exp.Unnest(expressions=table.this.expressions, alias=alias, offset=table.this.args.get("offset"))
+    function = table.this if isinstance(table, exp.Table | exp.Lateral) else table
+    if isinstance(function, exp.Anonymous):
+        name = function.meta.get("name", str(function.this))
+    elif isinstance(function, exp.Unnest) and len(function.expressions) == 1 and not function.args.get("offset"):
+        name = "unnest"
+    else:
         return table
-    name = function.meta.get("name", str(function.this))
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
     if not alias.args.get("columns"):
         alias.set("columns", [exp.to_identifier(alias.name, quoted=True)])

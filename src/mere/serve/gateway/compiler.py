@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from mere.serve.gateway import dialect, errors, functions, guard, names, paramet
 from mere.serve.gateway.catalog import Catalog
 from mere.serve.gateway.catalog.rewrite import rewrite
 from mere.serve.gateway.engine import CATALOG, Engine
+from mere.serve.gateway.origins import Columns, Origin, Origins, of_catalog
 from mere.serve.gateway.port import Described, Field, PgError
 from mere.serve.gateway.recent import Recent
 from mere.serve.gateway.roles import Role
@@ -50,6 +51,7 @@ class Compiled:
     folders: dict[str, str]  # of the tables, and their names
     columns: tuple[str, ...] = ()  # of the tables, for a hint
     relations: tuple[names.Relation, ...] = ()
+    origins: Columns = None
     sql: str = ""
     sql_without_values: str = ""  # NULL in place of each parameter
     held: list[str] = field(default_factory=list)
@@ -136,14 +138,19 @@ class Compiler:
         tree = written.copy()
         names.fold(tree)
         names.check_aliases(tree)
-        tree = rewrite(names.name_columns(tree))
+        tree = names.name_columns(tree)
         scope = names.Scope(self.pin, self.role, self.context.database, self.path, self.catalog.__contains__)
+        sources = Origins(partial(self._describe, scope))
+        sources.settle(tree)
+        origins = sources.of(tree)
+        tree = rewrite(tree)
         found = names.resolve(tree, scope)
         tables = [relation.table for _, relation in found.relations if relation.table is not None]
         where = self._folders(tables)
         engine = self.engine_for(list(where))
         relations = tuple(relation for _, relation in found.relations)
         compiled = Compiled(engine, written, tree, (), frozenset(), where, self._columns(tables), relations)
+        compiled.origins = origins
         try:
             sums.narrow(tree, self._is_small(found))
             compiled.tables = frozenset(self._bind(engine, found, compiled.held))
@@ -165,6 +172,16 @@ class Compiler:
             assert relation.table is not None
             again.held.append(known.engine.tables.hold(self.pin, relation.table))
         return again
+
+    def _describe(self, scope: names.Scope, node: exp.Table) -> Columns:
+        try:
+            relation = scope.find(node)
+        except PgError:
+            return None  # whoever looks it up to read it says so
+        if relation.table is not None:
+            oid, columns = self.catalog.columns(relation.table)
+            return [Origin(each.name, each.type.oid, each.type.modifier, oid, each.number) for each in columns]
+        return of_catalog(f"{relation.schema}.{relation.name}")
 
     def _folders(self, tables: Sequence[TableName]) -> dict[str, str]:
         """Where their files are. What a view reads is only known when it is translated: it may be any table."""

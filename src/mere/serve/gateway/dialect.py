@@ -305,6 +305,7 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.JSONBExtract: _path,
     exp.JSONBExtractScalar: _path,
     exp.Like: _like,
+    exp.Lateral: _table,
     exp.Localtime: _time,
     exp.Localtimestamp: _time,
     exp.Mod: _division,
@@ -316,5 +317,6 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.Substring: _substring,
     exp.Table: _table,
     exp.Trim: _trim,
+    exp.Unnest: _table,
     exp.WithinGroup: _within_group,
 }

@@ -93,6 +93,10 @@ class Scope:
         return PgError("42P01", f'relation "{dotted}" does not exist', hint=hint, position=guard.position(node))
 
 
+def no_column(column: exp.Column) -> PgError:
+    return PgError("42703", f'column "{column.name}" does not exist', position=guard.position(column))
+
+
 def _fits(written: exp.Identifier, name: str) -> bool:
     return written.name == name or bool(written.meta.get("folded"))
 
@@ -125,7 +129,7 @@ def resolve(tree: exp.Expr, scope: Scope) -> Found:
     for node in list(tree.find_all(exp.Table)):
         if not isinstance(node.this, exp.Identifier):
             continue  # a function
-        cte = _visible(node) if not node.args.get("db") else None
+        cte = visible(node) if not node.args.get("db") else None
         if cte is not None:
             _alias(node, node.name)
             node.set("this", exp.to_identifier(renamed[id(cte)], quoted=True))
@@ -151,7 +155,7 @@ def check_aliases(tree: exp.Expr) -> None:
             known.add(name)
 
 
-def _visible(table: exp.Table) -> exp.CTE | None:
+def visible(table: exp.Table) -> exp.CTE | None:
     """The WITH that defines this name, seen from where it stands."""
     node: exp.Expr = table
     inside: exp.CTE | None = None

@@ -25,6 +25,9 @@ def texts(column: pa.Array, oid: int, zone: str) -> pa.Array:
 def cells(column: pa.Array, oid: int, zone: str) -> Cells:
     """The same as they are put into rows; NULL may be anything."""
     column = text.plain(column)
+    if is_list(column.type) and oid in types.VECTORS:
+        spelled = texts(text.plain(column.flatten()), types.VECTORS[oid], zone)
+        return pc.if_else(column.is_valid(), glued(offsets(column), spelled, b" "), None)
     if is_list(column.type):
         return _array(column, types.ELEMENTS.get(oid, oid), zone)
     if pa.types.is_struct(column.type) or pa.types.is_map(column.type) or pa.types.is_union(column.type):

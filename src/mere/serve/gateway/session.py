@@ -20,6 +20,7 @@ from mere.serve.gateway.catalog import Surroundings
 from mere.serve.gateway.compiler import Compiled, Compiler
 from mere.serve.gateway.dialect import Context
 from mere.serve.gateway.limits import Budget
+from mere.serve.gateway.origins import Columns
 from mere.serve.gateway.port import Described, Field, PgError, Statement
 from mere.serve.gateway.roles import Role
 from mere.serve.gateway.tables import Pin
@@ -84,7 +85,7 @@ class LakeSession:
                 return compiled.described[zone]
             with self._execution(compiled) as running:
                 schema, named = running.schema(sql, values)
-            described = Described(compiled.oids, _fields(named), schema)
+            described = Described(compiled.oids, _fields(named, compiled.origins), schema)
             if values is None:
                 compiled.described[zone] = described
             return described
@@ -291,7 +292,7 @@ class Running:
         known, schema = self._compiled.fields, reader.schema
         if (found := known.get(self._zone)) is None or not found[0].equals(schema):
             named = types.named(schema, self._cursor.description or ())
-            found = known[self._zone] = schema, _fields(named)
+            found = known[self._zone] = schema, _fields(named, self._compiled.origins)
         return found[1]
 
     def next(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
@@ -400,8 +401,11 @@ class FixedAnswer:
         pass
 
 
-def _fields(schema: pa.Schema) -> tuple[Field, ...]:
-    return tuple(types.field(each.name, each.type) for each in schema)
+def _fields(schema: pa.Schema, origins: Columns = None) -> tuple[Field, ...]:
+    fields = tuple(types.field(each.name, each.type) for each in schema)
+    if origins is None or len(origins) != len(fields):
+        return fields
+    return tuple(each.told(field) for each, field in zip(origins, fields, strict=True))
 
 
 def _renamed(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:

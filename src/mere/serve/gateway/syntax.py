@@ -58,6 +58,9 @@ def query(found: Sequence[Token], text: str) -> exp.Expr:
         raise unexpected(found[0]) from error
     if tree is None:
         raise unexpected(found[0])
+    for column in list(tree.find_all(exp.Column)):
+        if column.name.upper() == "USER" and not column.table and not column.this.quoted:
+            column.replace(exp.Anonymous(this="user"))
     return tree
 
 

@@ -61,6 +61,8 @@ def cells(column: pa.Array, oid: int, zone: str) -> Cells:
         return column.cast(pa.binary())
     if is_.is_boolean(kind):
         return np.where(numbers(column.cast(pa.uint8())), b"t"[0], b"f"[0]).astype(np.uint8)[:, None]
+    if is_.is_integer(kind) and oid == types.REGPROC:
+        return _each(column, _function)
     if is_.is_integer(kind):
         return digits.decimals(numbers(column if kind == pa.uint64() else column.cast(pa.int64())), 0)
     if is_.is_floating(kind):
@@ -78,6 +80,13 @@ def cells(column: pa.Array, oid: int, zone: str) -> Cells:
     if is_.is_interval(kind) or is_.is_duration(kind):
         return _each(column, interval_text)
     return column.cast(pa.string()).cast(pa.binary())
+
+
+def _function(number: int) -> str:
+    """As Postgres shows a regproc."""
+    from mere.serve.gateway.catalog import builtin
+
+    return builtin.functions().get(number, str(number)) if number else "-"
 
 
 def _each(column: pa.Array, spell: Callable[[Any], str]) -> pa.Array:

@@ -15,6 +15,7 @@ BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4 = 16, 17, 18, 19, 20, 21, 23
 REGPROC, TEXT, OID, JSON, FLOAT4, FLOAT8, UNKNOWN = 24, 25, 26, 114, 700, 701, 705
 BPCHAR, VARCHAR, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL = 1042, 1043, 1082, 1083, 1114, 1184, 1186
 NUMERIC, REGCLASS, REGTYPE, UUID, JSONB = 1700, 2205, 2206, 2950, 3802
+INT2VECTOR, XID, OIDVECTOR, INET, ANYARRAY = 22, 28, 30, 869, 2277
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,13 @@ _ALL = (
     Type(NAME, "name", 64, 1003),
     Type(INT8, "int8", 8, 1016),
     Type(INT2, "int2", 2, 1005),
+    Type(INT2VECTOR, "int2vector", -1, 1006),
     Type(INT4, "int4", 4, 1007),
     Type(REGPROC, "regproc", 4, 1008),
     Type(TEXT, "text", -1, 1009),
     Type(OID, "oid", 4, 1028),
+    Type(XID, "xid", 4, 1011),
+    Type(OIDVECTOR, "oidvector", -1, 1013),
     Type(JSON, "json", -1, 199),
     Type(FLOAT4, "float4", 4, 1021),
     Type(FLOAT8, "float8", 8, 1022),
@@ -55,10 +59,11 @@ _ALL = (
 
 BY_OID = {each.oid: each for each in _ALL}
 BY_NAME = {each.name: each for each in _ALL}
-ELEMENTS = {each.array: each.oid for each in _ALL}  # the oid of an array → that of its elements
+VECTORS = {INT2VECTOR: INT2, OIDVECTOR: OID}  # arrays that begin at 0, and are written without braces
+ELEMENTS = {each.array: each.oid for each in _ALL} | VECTORS  # the oid of an array → that of its elements
 
 TEXTS = frozenset({TEXT, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN, JSON, 0})
-NUMBERS_OF_ROWS = frozenset({OID, REGPROC, REGCLASS, REGTYPE})  # four bytes without a sign
+NUMBERS_OF_ROWS = frozenset({OID, XID, REGPROC, REGCLASS, REGTYPE})  # four bytes without a sign
 
 
 def field(name: str, arrow: pa.DataType, *, table: int = 0, number: int = 0) -> Field:

@@ -19,9 +19,10 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from mere.names import TableName
 from mere.serve.gateway.catalog import arrow, builtin, hidden, information, objects, surroundings
 from mere.serve.gateway.catalog.calls import FUNCTIONS
-from mere.serve.gateway.catalog.inventory import Inventory, Seen, take
+from mere.serve.gateway.catalog.inventory import Column, Inventory, Seen, numbers_of, take, visible_shape
 from mere.serve.gateway.catalog.oids import oid_of
 from mere.serve.gateway.catalog.rewrite import MACROS, rewrite
 from mere.serve.gateway.catalog.surroundings import Surroundings
@@ -83,6 +84,10 @@ class Catalog(Mapping[str, "pa.Table"]):
             return self._contents.kept(relation, lambda: of_lake(self._contents.inventory))
         return _same_everywhere(relation)
 
+    def columns(self, table: TableName) -> tuple[int, tuple[Column, ...]]:
+        """The number of a table of the lake, and its columns as the role sees them."""
+        return self._contents.columns(table)
+
     def key(self, relation: str) -> str:
         """A name that tells all that the relation's rows depend on: equal names, equal rows."""
         if relation == _ACTIVITY:
@@ -138,6 +143,13 @@ class _Contents:
             if self._inventory is None:
                 self._inventory = take(self._pin.tables, self._role)
             return self._inventory
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, ...], int]:
+        return numbers_of(self._pin.tables)
+
+    def columns(self, table: TableName) -> tuple[int, tuple[Column, ...]]:
+        return self._numbers[table.namespace, table.name], visible_shape(self._pin.tables, self._role, table).columns
 
     @property
     def is_lasting(self) -> bool:

@@ -80,6 +80,9 @@ def arrow_type(type_: str) -> pa.DataType:
         "regproc": pa.int64(),
         "real": pa.float32(),
         "double precision": pa.float64(),
+        "numeric": pa.decimal128(38, 0),
+        "interval": pa.duration("us"),
+        "bytea": pa.binary(),
         "timestamp with time zone": pa.timestamp("us", "UTC"),
         "time_stamp": pa.timestamp("us", "UTC"),
     }

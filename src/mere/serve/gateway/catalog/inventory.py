@@ -141,12 +141,7 @@ def take(tables: TableSet, role: Role) -> Inventory:
     # Schemas without a table are seen by everyone: nothing in them is kept from anyone.
     hidden = {table.namespace for table in tables} - {table.namespace for table in names}
     schemas = sorted({*tables.namespaces, "public"} - hidden)
-    # Of all names, also those that the role does not see: they are the same for every role.
-    oids = oids_of(
-        [(schema,) for schema in tables.namespaces]
-        + [(table.namespace, table.name) for table in tables]
-        + [(table.namespace, table.name, part) for table in tables for part in ("index", "key")]
-    )
+    numbers = numbers_of(tables)
     comments = {
         key.namespace: entry.value
         for key, entry in tables.entries.items()
@@ -154,21 +149,36 @@ def take(tables: TableSet, role: Role) -> Inventory:
     }
     return Inventory(
         tuple(
-            Schema(PUBLIC if schema == "public" else oids[schema,], schema, comments.get(schema)) for schema in schemas
+            Schema(PUBLIC if schema == "public" else numbers[schema,], schema, comments.get(schema))
+            for schema in schemas
         ),
         tuple(
             Relation(
-                oids[table.namespace, table.name],
+                numbers[table.namespace, table.name],
                 table,
                 tables.entry(table).kind is Kind.VIEW,
                 shape,
-                oids[table.namespace, table.name, "index"] if shape.key else 0,
-                oids[table.namespace, table.name, "key"] if shape.key else 0,
+                numbers[table.namespace, table.name, "index"] if shape.key else 0,
+                numbers[table.namespace, table.name, "key"] if shape.key else 0,
             )
             for table, shape in shapes.items()
         ),
         None not in read.values(),
     )
+
+
+def numbers_of(tables: TableSet) -> dict[tuple[str, ...], int]:
+    """Of all names, also those that a role does not see: they are the same for every role."""
+    return oids_of(
+        [(schema,) for schema in tables.namespaces]
+        + [(table.namespace, table.name) for table in tables]
+        + [(table.namespace, table.name, part) for table in tables for part in ("index", "key")]
+    )
+
+
+def visible_shape(tables: TableSet, role: Role, table: TableName) -> Shape:
+    (shape,) = _SHAPES.of([tables.pointer(table)], tables.reader)
+    return _allowed(shape or Shape(), role, table)
 
 
 def _allowed(shape: Shape, role: Role, table: TableName) -> Shape:

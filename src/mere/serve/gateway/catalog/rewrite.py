@@ -34,7 +34,6 @@ def rewrite(tree: exp.Expr) -> exp.Expr:
     tree = typeinfo.look_up(tree)
     vectors = _Vectors.of(tree)
     parameters = {parameter.name for parameter in tree.find_all(exp.Parameter)}
-    _show_vectors(tree, vectors)
     # From the inside out: what stands for a call holds its arguments.
     for node in reversed(list(tree.walk())):
         changed = _changed(node, vectors)
@@ -165,6 +164,8 @@ def _cast(node: exp.Cast, vectors: _Vectors) -> exp.Expr | None:
     kind, operand = _type_name(node.args["to"]), node.this
     if kind in _TEXTS and vectors.has(operand):
         return _shown_vector(operand)
+    if kind in _TEXTS and vectors.is_function(operand):
+        return calls.name_of("regproc", operand.copy())
     if kind not in calls.KINDS:
         return None
     if _is_number(operand):
@@ -252,6 +253,11 @@ class _Vectors:
         node = _bare(node)
         return isinstance(node, exp.Column) and node.name in self.names
 
+    def is_function(self, node: exp.Expr) -> bool:
+        """Whether it is a regproc, in a query of the catalogs."""
+        node = _bare(node)
+        return isinstance(node, exp.Column) and bool(self.arrays) and node.name in _columns_of("regproc")
+
     def is_array(self, node: exp.Expr) -> bool:
         node = _bare(node)
         return isinstance(node, exp.Column) and node.name in self.arrays
@@ -268,18 +274,6 @@ def _subscript(node: exp.Bracket, vectors: _Vectors) -> exp.Expr | None:
         return None
     later = exp.Add(this=exp.Paren(this=node.expressions[0].copy()), expression=exp.Literal.number(1))
     return exp.Bracket(this=node.this.copy(), expressions=[later])
-
-
-def _show_vectors(tree: exp.Expr, vectors: _Vectors) -> None:
-    for select in _outermost(tree):
-        shown = []
-        for each in select.expressions:
-            inner = each.this if isinstance(each, exp.Alias) else each
-            if vectors.has(inner) and inner.name in _columns_of("int2vector", "oidvector"):
-                shown.append(exp.alias_(_shown_vector(inner), each.alias_or_name, quoted=True))
-            else:
-                shown.append(each)
-        select.set("expressions", shown)
 
 
 def _shown_vector(node: exp.Expr) -> exp.Expr:

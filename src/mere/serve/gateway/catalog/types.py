@@ -68,6 +68,7 @@ class BuiltIn:
     align: str
     storage: str
     base: int  # of a domain
+    base_modifier: int
     schema: str
 
     @property
@@ -122,17 +123,17 @@ def built_in() -> dict[int, BuiltIn]:
     columns = builtin.columns("pg_type")
     wanted = (
         "oid", "typname", "typlen", "typarray", "typelem", "typcollation", "typbyval", "typalign", "typstorage",
-        "typbasetype", "typnamespace",
+        "typbasetype", "typtypmod", "typnamespace",
     )  # fmt: skip
     rows = list(zip(*(columns[each] for each in wanted), strict=True))
     arrays = {array: name for _, name, _, array, *_ in rows}
     found = {}
-    for oid, name, length, array, element, collation, by_value, align, storage, base, namespace in rows:
+    for oid, name, length, array, element, collation, by_value, align, storage, base, modifier, namespace in rows:
         # int2vector and the like have elements, too, and names of their own.
         words = f"{_words(arrays[oid])}[]" if oid in arrays else _words(name)
         schema = "pg_catalog" if namespace == PG_CATALOG else "information_schema"
         found[oid] = BuiltIn(
-            oid, name, words, length, array, element, collation, by_value, align, storage, base, schema
+            oid, name, words, length, array, element, collation, by_value, align, storage, base, modifier, schema
         )
     return found
 

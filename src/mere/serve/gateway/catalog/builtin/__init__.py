@@ -111,6 +111,12 @@ def columns(name: str) -> dict[str, Values]:
 
 
 @cache
+def functions() -> dict[int, str]:
+    known = columns("pg_proc")
+    return dict(zip(known["oid"], known["proname"], strict=True))
+
+
+@cache
 def schema_oid(name: str) -> int:
     schemas = columns("pg_namespace")
     return int(schemas["oid"][schemas["nspname"].index(name)])
