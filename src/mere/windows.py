@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
+from mere.words import counted
+
 _SHOWN = 5  # windows that are told one by one
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -143,7 +145,7 @@ class Spans:
         labels = [grain.label(window.start) for window in windows]
         if len(labels) > _SHOWN:
             labels = [f"{labels[0]} … {labels[-1]}"]
-        return f"{len(windows)} {grain}{'' if len(windows) == 1 else 's'}: {', '.join(labels)}"
+        return f"{counted(len(windows), str(grain))}: {', '.join(labels)}"
 
     def to_json(self) -> list[list[str]]:
         return [[stamp(span.start), stamp(span.end)] for span in self.spans]
@@ -168,7 +170,7 @@ def stamp(at: datetime) -> str:
 def in_words(length: timedelta) -> str:
     """`30 days`, `1 hour`: a length of whole hours."""
     count, unit = (length.days, "day") if not length.seconds else (length // timedelta(hours=1), "hour")
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    return counted(count, unit)
 
 
 def instant(value: str | date) -> datetime:

@@ -310,6 +310,7 @@ def test_a_scope_narrows_what_holds_for_each_row_by_itself(folder: Path, rows: R
     }
     findings = evaluate(ODD, [audit(folder, text) for text in texts], rows, now=NOW, scope=scope)
     assert [(finding.bad, finding.checked) for finding in findings] == list(texts.values())
+    assert findings[-1].message == "1 row is bad"
 
 
 # What a key of each columns promises, and is broken by: all rows, those with a NULL in it, those like another.

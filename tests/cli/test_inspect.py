@@ -105,6 +105,24 @@ def test_diff_compares_rows(mere: Shell, lake: Lake) -> None:
     assert "not unique" in mere("diff", "dev", "--rows", "--key", "name", exit_code=1).stderr
 
 
+def test_diff_counts_companions_and_shows_their_rows_when_they_are_named(mere: Shell, lake: Lake) -> None:
+    for name in ("gold.t__loads", "gold.t__quarantine", "gold.alone__loads"):
+        iceberg.create(lake, name)
+    lake.branch("later")
+    for name in ("gold.t", "gold.t__loads", "gold.t__quarantine", "gold.alone__loads"):
+        iceberg.append(lake, name, 9, ref="later")
+    shown = mere("diff", "later", "--rows").stdout
+    assert shown.count("rows compared") == 2
+    assert "and 2 companions of these tables: gold.t__loads, gold.t__quarantine; for the rows" in shown
+    assert "changed gold.t__loads" not in shown
+    assert "changed gold.alone__loads" in shown, "it belongs to nothing"
+    named = mere("diff", "later", "--rows", "--table", "gold.t__loads").stdout
+    assert "changed gold.t__loads  +1 rows" in named
+    assert "and 1 companion of these tables: gold.t__quarantine" in named
+    assert "changed gold.t__loads" in mere("diff", "later").stdout
+    assert [each["table"] for each in mere.json("diff", "later", "--rows")["rows"]] == ["gold.alone__loads", "gold.t"]
+
+
 def test_diff_prints_rows_as_json(mere: Shell, lake: Lake) -> None:
     for key in (["--key", "id,name"], ["--key", "id", "--key", "name"]):
         (rows,) = mere.json("diff", "dev", "--rows", *key, "--table", "gold.t")["rows"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from mere.errors import MereError, MetadataMissing, QueryError, RefNotFound
@@ -54,6 +55,41 @@ def test_an_unknown_column_is_one_sentence_with_its_place(lake: Lake) -> None:
         "line 1: select custmer from gold.orders\n"
         "               ^"
     )
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("select at from gold.events", "at"),
+        ("select id from gold.events order by at", "at"),
+        ("select max(AT) from gold.events", "at"),
+        ("select end from gold.events", "end"),
+    ],
+)
+def test_a_column_that_is_a_word_of_sql_is_to_be_quoted(lake: Lake, sql: str, word: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us")), ("end", pa.int64())])
+    lake.pyiceberg().create_table("gold.events", schema)
+    assert failure(lake, sql).endswith(
+        f'gold.events has a column {word}, which is a word of SQL, too. Quote it: "{word}"'
+    )
+    assert rows(lake, sql.replace(word, f'"{word}"').replace("AT", '"AT"'))[1:] == []
+    assert "Quote it" not in failure(lake, "selec id from gold.events")
+    assert "Quote it" not in failure(lake, "select at from gold.orders")
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("to", ["'{}/out.csv'", "'{}/out.parquet'", "'{}/out' (FORMAT csv, PARTITION_BY (id))"])
+def test_a_copy_that_fails_leaves_nothing_behind(lake: Lake, tmp_path: Path, to: str, there: bool) -> None:
+    folder = tmp_path / "to"
+    folder.mkdir()
+    if there:
+        (folder / "out.csv").write_text("mine")
+        (folder / "out.parquet").write_text("mine")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    select = "select amount, case when id > 1 then error('bad row') else id end as id from gold.orders"
+    with pytest.raises(QueryError, match="bad row"):
+        query(lake, f"copy ({select}) to {to.format(folder)}")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_the_place_of_an_error_is_that_in_the_query_as_it_was_written(lake: Lake) -> None:

@@ -391,7 +391,8 @@ def test_rows_without_a_time_and_rows_outside_of_their_window_stop_the_run(shop:
     it.replace("models/silver/copy.py", "return events", null)
     it.replace("models/silver/copy.py", "import DataFrame", "import DataFrame\nfrom pyspark.sql import functions as F")
     _, said = it.failed_run()
-    assert "models/silver/copy.py: 1 rows of silver.copy have no at: they belong to no window." in said
+    assert "models/silver/copy.py: 1 row of silver.copy without at, and so without a window." in said
+    assert "silver.copy failed: models/" in said
     it.replace("models/silver/copy.py", null, "return events.withColumn('at', F.expr(\"at + interval 1 month\"))")
     _, said = it.failed_run()
     assert "models/silver/copy.py: silver.copy returned rows outside of the windows that it was asked for" in said

@@ -41,6 +41,7 @@ from mere.audits.rules import (
 from mere.entries import Entry, nearest
 from mere.errors import InvalidName
 from mere.names import TableName, parse_age
+from mere.words import counted
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -226,7 +227,7 @@ def _relationships(entry: Entry) -> Relationships:
     columns = _columns(found["column"])
     key = _columns(found["key"]) if "key" in found else columns
     if len(columns) != len(key):
-        raise entry.error(f"{len(columns)} columns cannot point to a key of {len(key)}")
+        raise entry.error(f"{counted(len(columns), 'column')} cannot point to a key of {len(key)}")
     try:
         to = TableName.parse(found["to"].text())
     except InvalidName as error:

@@ -16,6 +16,7 @@ from mere.audits.rules import Freshness, Key, MaxChange, RowCount, Severity
 from mere.errors import MereError
 from mere.names import TableName
 from mere.windows import instant, stamp
+from mere.words import counted
 
 SAMPLE = 5
 
@@ -202,8 +203,8 @@ def _judge(audit: Audit, numbers: Mapping[str, Any], context: _Context) -> _Verd
             return _freshness(rule, numbers["latest"], context.now)
     bad = int(numbers["bad"])
     checked = int(numbers["checked"]) if "checked" in numbers else None
-    of = "" if checked is None else f" of {checked:,}"
-    message = f"{bad:,}{of} rows are bad" if bad != 1 else f"1{of} rows is bad"
+    number = counted(bad, "row") if checked is None else f"{bad:,} of {counted(checked, 'row')}"
+    message = f"{number} {'is' if bad == 1 else 'are'} bad"
     if isinstance(audit.rule, Key):
         message += f": {_broken_key(audit.rule, bad, int(numbers.get('nulls', bad)))}"
     if bad and audit.allow.amount:
@@ -218,17 +219,17 @@ def _broken_key(rule: Key, bad: int, nulls: int) -> str:
 
 def _row_count(rule: RowCount, rows: int) -> _Verdict:
     good = (rule.min is None or rows >= rule.min) and (rule.max is None or rows <= rule.max)
-    return _Verdict(good, f"{rows:,} rows" + ("" if good else f", not {rule}"), int(not good), rows)
+    return _Verdict(good, counted(rows, "row") + ("" if good else f", not {rule}"), int(not good), rows)
 
 
 def _max_change(rule: MaxChange, rows: int, before: int | None) -> _Verdict:
     if not before:
         why = "nothing before to compare with" if before is None else "none before"
-        return _Verdict(True, f"{rows:,} rows; {why}", checked=rows)
+        return _Verdict(True, f"{counted(rows, 'row')}; {why}", checked=rows)
     change = rows - before
     good = rule.by.permits(abs(change), before)
     share = f"{change / before:+.1%}"
-    message = f"{before:,} → {rows:,} rows ({share})" + ("" if good else f", {rule.by} allowed")
+    message = f"{before:,} → {counted(rows, 'row')} ({share})" + ("" if good else f", {rule.by} allowed")
     return _Verdict(good, message, int(not good), rows)
 
 

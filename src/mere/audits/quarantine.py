@@ -15,6 +15,7 @@ from mere.audits.builtin import broken, given, quoted, table_sql
 from mere.audits.evaluate import SAMPLE, Finding, Rows, State
 from mere.audits.rules import TIME, AcceptedValues, Assert, NotNull, Relationships
 from mere.names import TableName
+from mere.words import counted
 
 # What a quarantine has besides the columns of its table.
 RULES, RUN, AT, FROM, TO = "_rules", "_run", "_at", "_from", "_to"
@@ -126,7 +127,7 @@ def judged(table: TableName, audit: Audit, counts: Counts, run: str, rows: Rows)
     """Whether there are not more bad rows than the rule allows, of all rows of a build; if there are, with some."""
     bad = counts.by_rule.get(audit.name, 0)
     good = audit.max_bad is None or audit.max_bad.permits(bad, counts.rows)
-    message = f"{bad:,} of {counts.rows:,} rows in quarantine" if bad else ""
+    message = f"{bad:,} of {counted(counts.rows, 'row')} in quarantine" if bad else ""
     query = seen(table, run, audit.name)
     if good:
         return Finding(table, audit, State.OK, message, bad, counts.rows, query=query)

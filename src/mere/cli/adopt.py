@@ -8,7 +8,6 @@ from mere.cli.commits import message_option
 from mere.cli.output import (
     Column,
     commit_json,
-    counted,
     example,
     json_option,
     open_lake,
@@ -19,6 +18,7 @@ from mere.cli.output import (
 )
 from mere.lake.adopt import Adoption, Candidate
 from mere.lake.commits import Kind
+from mere.words import counted
 
 
 @click.command(

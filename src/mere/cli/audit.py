@@ -10,13 +10,14 @@ import click
 
 from mere.audits.engines import columns_at, duckdb_sql
 from mere.audits.evaluate import Finding, State
-from mere.cli.output import Column, counted, example, json_option, print_json, print_table, say
+from mere.cli.output import Column, example, json_option, print_json, print_table, say
 from mere.cli.planning import open_project
 from mere.cli.rendering import cell
 from mere.errors import QueryError
 from mere.lake.lake import Lake
 from mere.pipeline.audit import Audited
 from mere.pipeline.audit import audit as run_audits
+from mere.words import counted
 
 _MARKS = {State.OK: "·", State.WARNED: "!", State.FAILED: "✗", State.ERROR: "✗"}
 

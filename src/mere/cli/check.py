@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from mere import config
-from mere.cli.output import counted, example, json_option, open_lake, parse_variables, print_json, say
+from mere.cli.output import example, json_option, open_lake, parse_variables, print_json, say
 from mere.errors import ConfigError, LakeError
 from mere.lake.tableset import TableSet
 from mere.project.check import Checked, Finding
 from mere.project.check import check as check_project
+from mere.words import counted
 
 
 @click.command(epilog=example("mere check", "mere check 'gold.*' --strict", "mere check --at dev --var currency=USD"))

@@ -12,7 +12,6 @@ from mere.cli.output import (
     change_json,
     change_lines,
     commit_json,
-    counted,
     example,
     json_option,
     moment,
@@ -26,6 +25,7 @@ from mere.lake.lake import Lake
 from mere.lake.publish import Conflict, Publication
 from mere.lake.refs import RefKind
 from mere.names import run_of
+from mere.words import counted
 
 message_option = click.option("-m", "--message", help="Why; shown by mere log.")
 

@@ -12,7 +12,8 @@ import click
 
 from mere import config
 from mere.cli.commands import as_typed
-from mere.cli.output import counted, example, json_option, open_lake, print_json
+from mere.cli.output import example, json_option, open_lake, print_json
+from mere.words import counted
 
 if TYPE_CHECKING:
     from mere.doctor import Check, Finding

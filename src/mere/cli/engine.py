@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say, size, spark_settings
+from mere.cli.output import Age, example, json_option, open_lake, print_json, say, size, spark_settings
 from mere.config import SparkSettings
 from mere.engine import warm
 from mere.engine.discovery import Engine
@@ -16,6 +16,7 @@ from mere.engine.pulse import Pulse
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.windows import stamp
+from mere.words import counted
 
 
 @click.group(epilog=example("mere engine start", "mere engine status", "mere engine stop"))

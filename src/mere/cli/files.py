@@ -9,7 +9,6 @@ import click
 from mere.cli.output import (
     Address,
     Age,
-    counted,
     example,
     json_option,
     lake_address,
@@ -24,6 +23,7 @@ from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.storage import place
 from mere.lake.sweep import GRACE, KEEP_RUNS, Kept, Sweep
+from mere.words import counted
 
 _NAMES = 5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from mere.cli.output import (
     Column,
     change_json,
     commit_json,
-    counted,
     example,
     json_option,
     moment,
@@ -31,6 +30,7 @@ from mere.lake.commits import Stats
 from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
 from mere.lake.query import Limits
 from mere.lake.show import OWN, Description, Moment, history
+from mere.words import counted
 
 if TYPE_CHECKING:
     from mere.lake.rowdiff import RowDiff
@@ -244,7 +244,7 @@ def diff(
     elif html:
         say(f"wrote {html}")
     else:
-        _print_diff(found, compared)
+        _print_diff(found, compared, found.companions if of_rows["rows"] else ())
     if exit_code and found:
         ctx.exit(1)
 
@@ -303,11 +303,15 @@ def _table_json(table: TableDiff) -> dict[str, Any]:
     }
 
 
-def _print_diff(found: Diff, compared: Mapping[str, RowDiff]) -> None:
+def _print_diff(found: Diff, compared: Mapping[str, RowDiff], companions: Sequence[TableDiff]) -> None:
+    """Where rows are shown, companions are only counted: they are named by those who want to see them."""
     if not found:
         say(f"{found.before.ref} and {found.after.ref} are equal")
+    folded = [table for table in companions if str(table.table) not in compared]
     told = set()
     for table in found.tables:
+        if table in folded:
+            continue
         say(table_line(table))
         for line in table_details(table):
             say(f"    {line}")
@@ -318,6 +322,9 @@ def _print_diff(found: Diff, compared: Mapping[str, RowDiff]) -> None:
         if name not in told:  # a view whose tables changed, say
             say(name)
             _print_rows(rows)
+    if folded:
+        names = ", ".join(str(table.table) for table in folded)
+        say(f"and {counted(len(folded), 'companion')} of these tables: {names}; for the rows, name it with --table")
     for setting in found.namespaces:
         say(f"{setting.name}: {_values(setting.old, setting.new)}")
 

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from mere import config
-from mere.cli.output import counted, example, json_option, open_lake, parse_variables, print_json, say
+from mere.cli.output import example, json_option, open_lake, parse_variables, print_json, say
 from mere.errors import ConfigError
 from mere.pipeline.facts import facts
 from mere.pipeline.manifest import manifest as make_manifest
 from mere.project.load import load
+from mere.words import counted
 
 
 @click.command(epilog=example("mere manifest --json", "mere manifest --at main@1d --json > manifest.json"))

@@ -183,10 +183,6 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
-def counted(count: int, noun: str, nouns: str | None = None) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
-
-
 def change_line(change: Change) -> str:
     """`changed gold.orders  +5 −1 rows, +1 files`"""
     if change.key.space is Space.PROPERTY or change.stats is None or _kind(change) is Kind.VIEW:

@@ -15,7 +15,6 @@ from mere.cli.commands import as_typed
 from mere.cli.output import (
     Column,
     Command,
-    counted,
     example,
     json_option,
     open_lake,
@@ -33,6 +32,7 @@ from mere.pipeline.steps import Action, LeftBehind, Plan, Step, Wish
 from mere.project.findings import Finding
 from mere.project.load import load
 from mere.windows import FIRST, LAST, Span, Spans, instant
+from mere.words import counted
 
 
 class ExitCode(IntEnum):

@@ -9,7 +9,7 @@ import click
 
 from mere import config
 from mere.cli.commands import as_typed
-from mere.cli.output import Address, counted, example, json_option, print_json, say, size
+from mere.cli.output import Address, example, json_option, print_json, say, size
 from mere.engine import java as jvm
 from mere.errors import ConfigError, LakeNotFound
 from mere.lake.lake import Lake
@@ -17,6 +17,7 @@ from mere.lake.places import open_store
 from mere.lake.storage import place, storage_at
 from mere.project import examples
 from mere.project.load import FOLDERS
+from mere.words import counted
 
 if TYPE_CHECKING:
     from mere.generate.files import Written

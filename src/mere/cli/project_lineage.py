@@ -11,11 +11,12 @@ from typing import Any
 import click
 
 from mere.cli.drawing import Arrow, Group, Picture, mermaid, page, quoted
-from mere.cli.output import counted, print_json, say
+from mere.cli.output import print_json, say
 from mere.names import TableName
 from mere.project.column_lineage import EdgeKind
 from mere.project.graph import Graph
 from mere.project.model import Model
+from mere.words import counted
 
 # Beyond this, Mermaid draws nothing.
 _DRAWN = 500

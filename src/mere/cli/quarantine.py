@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from mere.cli.output import Column, counted, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
 from mere.cli.planning import open_project
 from mere.cli.watching import Watch, print_line
 from mere.errors import UsageError
@@ -16,6 +16,7 @@ from mere.names import TableName, near
 from mere.pipeline.quarantine.retry import Quarantine, quarantines, to_retry
 from mere.pipeline.request import Request
 from mere.pipeline.steps import Wish
+from mere.words import counted
 
 _at_option = click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
-from mere.cli.output import Column, counted, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
 from mere.config import find_project
 from mere.errors import UsageError
 from mere.lake.commits import Space
 from mere.lake.lake import Lake
 from mere.lake.refs import Ref, RefKind
 from mere.names import TableName
+from mere.words import counted
 
 
 def _ref_json(lake: Lake, ref: Ref) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from mere.cli.inspect import rows_lines, table_details, table_line
-from mere.cli.output import counted, moment
+from mere.cli.output import moment
 from mere.cli.rendering import cell
 from mere.lake.diff import Diff, TableDiff
 from mere.lake.tableset import TableSet
+from mere.words import counted
 
 if TYPE_CHECKING:
     from mere.lake.rowdiff import RowDiff

@@ -16,9 +16,10 @@ import click
 
 from mere import private
 from mere.cli import logs
-from mere.cli.output import Age, counted, example, json_option, open_lake, print_json, say
+from mere.cli.output import Age, example, json_option, open_lake, print_json, say
 from mere.cli.user import roles_option, users_option
 from mere.errors import ConfigError, UsageError
+from mere.words import counted
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mere import config
-from mere.cli.output import counted, example, json_option, open_lake, parse_variables, print_json, progress, say
+from mere.cli.output import example, json_option, open_lake, parse_variables, print_json, progress, say
 from mere.config import SparkSettings
 from mere.engine.session import get_ready
 from mere.errors import ConfigError, LakeNotFound, UsageError
@@ -21,6 +21,7 @@ from mere.pipeline.request import Project
 from mere.project.cases import Case, read_cases
 from mere.project.load import Loader
 from mere.testing.run import Outcome, chosen, run_cases
+from mere.words import counted
 
 
 @click.command(

@@ -16,7 +16,7 @@ import click
 from mere import config
 from mere.cli.audit import where_to_look
 from mere.cli.commands import as_typed
-from mere.cli.output import console, counted, say
+from mere.cli.output import console, say
 from mere.cli.output import size as bytes_shown
 from mere.cli.planning import print_plan
 from mere.errors import ConfigError, MereError, RunLost, UsageError
@@ -27,6 +27,7 @@ from mere.pipeline.request import Event, Finished, Listener, Project, Request
 from mere.pipeline.run import run as carry_out
 from mere.pipeline.steps import Action
 from mere.project.model import Kind
+from mere.words import counted
 
 # What is said of the rows of every model, in the events and in the record with `rows_` before it.
 ROWS = ("read", "written", "quarantined", "dropped")

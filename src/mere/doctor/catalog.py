@@ -21,6 +21,7 @@ from mere.lake.refs import Ref, RefKind
 from mere.lake.sweep import GRACE, KEEP_RUNS
 from mere.lake.tableset import TableSet
 from mere.names import MAIN, TableName
+from mere.words import counted
 
 MOST_TABLES = 200  # of main are looked at, spread evenly
 MEND = "Make them anew: mere doctor --mend"
@@ -139,7 +140,7 @@ def metadata(subject: Subject) -> Verdict:
             "; ".join(f"{table}: {error.message}" for table, error in lost),
             "\n".join(remedies) or "Put the files back from a backup.",
         )
-    return Verdict(f"{len(chosen)} of {len(tables.tables)} tables and views of main were read")
+    return Verdict(f"read {len(chosen)} of {counted(len(tables.tables), 'table or view', 'tables and views')} of main")
 
 
 def _lost(subject: Subject, tables: TableSet, chosen: list[TableName]) -> Iterator[tuple[TableName, MereError]]:
@@ -157,7 +158,7 @@ def runs(subject: Subject) -> Verdict:
     found = find_leavings(store, Policy(store.now(), GRACE, KEEP_RUNS, None))
     if found.runs:
         return Verdict.warn(
-            f"{len(found.runs)} runs died and left their branches: {_names(found.runs)}", "Sweep them: mere gc"
+            f"{counted(len(found.runs), 'run')} died and left a branch: {_names(found.runs)}", "Sweep it up: mere gc"
         )
     going_on = f"{len(found.live)} are going on"
     if found.dead:
@@ -176,4 +177,4 @@ def sql(subject: Subject) -> Verdict:
     name = f"{quoted(first.namespace)}.{quoted(first.name)}" if first else "(SELECT 1)"
     with subject.lake.sql(f"SELECT * FROM {name} LIMIT 1") as result:
         rows = len(list(result.rows()))
-    return Verdict(f"read {rows} rows of {first}" if first else "SELECT 1, for main has no table yet")
+    return Verdict(f"read {counted(rows, 'row')} of {first}" if first else "SELECT 1, for main has no table yet")

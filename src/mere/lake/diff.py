@@ -97,6 +97,12 @@ class Diff:
     def __bool__(self) -> bool:
         return bool(self.tables or self.namespaces)
 
+    @property
+    def companions(self) -> tuple[TableDiff, ...]:
+        """Those of the tables in which it stands what was loaded into another, or kept out of it."""
+        owned = ((each, each.table.owner) for each in self.tables)
+        return tuple(each for each, owner in owned if owner and (owner in self.before or owner in self.after))
+
     def rows(
         self,
         *,
@@ -105,7 +111,7 @@ class Diff:
         samples: int = 10,
         limits: Limits | None = None,
     ) -> Iterator[RowDiff]:
-        """The rows that differ, table by table: of all changed tables, or of those that are named.
+        """The rows that differ, table by table: of all changed tables but companions, or of those that are named.
 
         `key`: by which rows are matched. None means the table's own; an empty one, that whole rows are compared.
         """

@@ -12,6 +12,7 @@ from mere.lake.commits import Commit
 from mere.lake.port import Store
 from mere.lake.refs import Ref
 from mere.names import EXPRESSION_RULE, Ago, AsOf, Back, RefExpression, Step, near
+from mere.words import counted
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def resolve(store: Store, text: str) -> Resolved:
 def _walk(store: Store, expression: RefExpression, commit: Commit, step: Step) -> Commit:
     if isinstance(step, Back):
         found = next(islice(store.ancestors(commit), min(step.commits, sys.maxsize), None), None)
-        missing = f"does not go {step.commits} commits back"
+        missing = f"does not go {counted(step.commits, 'commit')} back"
     else:
         instant = step.instant if isinstance(step, AsOf) else _so_long_ago(store, commit, step)
         found = store.ancestor_at(commit, instant)

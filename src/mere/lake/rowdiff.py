@@ -24,6 +24,7 @@ from mere.lake.query.columns import quoted
 from mere.lake.tableset import TableSet
 from mere.lake.touched import touched
 from mere.names import TableName, near
+from mere.words import counted
 
 if TYPE_CHECKING:
     from mere.lake.diff import Diff
@@ -78,7 +79,9 @@ def _targets(diff: Diff, tables: Collection[str]) -> list[tuple[TableName, Table
     """The old and new names of the tables to compare."""
     found = {each.table: each for each in diff.tables}
     if not tables:
-        both = [each for each in found.values() if each.old and each.new and not each.unreadable]
+        owned = {each.table for each in diff.companions}
+        told = [each for each in found.values() if each.table not in owned]
+        both = [each for each in told if each.old and each.new and not each.unreadable]
         return [(each.old_name, each.table) for each in both]
     targets = []
     for name in dict.fromkeys(map(TableName.parse, tables)):
@@ -317,7 +320,7 @@ FROM counted"""
             sql = f"""SELECT {keys}, count(*) FROM ({self._side(which)})
 GROUP BY {keys} HAVING count(*) > 1 ORDER BY ALL LIMIT 3"""
             for *values, count in self._run(sql):
-                shown.append(f"  on {ref.rpartition(' (')[0]}: {', '.join(map(repr, values))}: {count:,} rows")
+                shown.append(f"  on {ref.rpartition(' (')[0]}: {', '.join(map(repr, values))}: {counted(count, 'row')}")
         names = ", ".join(self.columns.key_names)
         return _NotUnique(
             f"The rows of {table} cannot be matched by {names}, which is not unique:\n" + "\n".join(shown),

@@ -51,6 +51,7 @@ from mere.sources.opened import opened
 from mere.sources.outside import Outside
 from mere.sources.source import Portion, Source
 from mere.windows import NEVER, Spans, stamp
+from mere.words import counted
 
 # A table below this is audited by DuckDB where that means the same: a query on a JVM that has just been started takes
 # half a second of CPU time, whatever it reads.
@@ -116,7 +117,7 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
         step = plan_model(model, before, site.wish, {})
     if step.action is Action.BLOCKED:
         remedy = on_branch(within(step.remedy, site.branch), site.target, site.branch)
-        raise RunFailed(f"{model}: {step.reasons[0]}", remedy=remedy)
+        raise RunFailed("; ".join(step.reasons), remedy=remedy)
     if not step.builds:
         return Built(step)
     site.started(step)
@@ -278,7 +279,8 @@ class _Work:
         added = changes.added(timeline, _own(metadata, self.old))
         if added.nulls:
             raise RunFailed(
-                f"{self.model.file}: {added.nulls:,} rows of {self.model} have no {column}: they belong to no window.",
+                f"{self.model.file}: {counted(added.nulls, 'row')} of {self.model} without {column}, and so without"
+                " a window.",
                 remedy=f"Leave them out (WHERE {column} IS NOT NULL) or give them a time.",
             )
         outside = added.times - written if added.times else NEVER

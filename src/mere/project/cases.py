@@ -20,6 +20,7 @@ from mere.project.model import Kind, Model
 from mere.project.problems import Problems
 from mere.project.settings import table_name
 from mere.windows import Span, instant
+from mere.words import counted
 
 _EVERY = ("model", "vars")
 _PLAIN = ("now", "window", "given", "this", "expect")
@@ -218,7 +219,7 @@ class _Reader:
         for values in reader:
             line = reader.line_num
             if values and len(values) != len(header):
-                message = f"the line has {len(values)} values for {len(header)} columns"
+                message = f"the line has {counted(len(values), 'value')} for {counted(len(header), 'column')}"
                 raise ConfigError(message, file=path.as_posix(), line=line)
             if values:
                 pairs = zip(header, values, strict=True)

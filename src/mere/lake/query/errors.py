@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mere.config import is_s3
 from mere.errors import MereError, MetadataMissing, QueryError, StorageDenied, StorageUnreachable
+from mere.lake import room
 from mere.lake.query import scans, views
 from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK, split
 
@@ -18,6 +19,7 @@ _NO_CATALOG = re.compile(r'Catalog "(.+)" does not exist')
 _NO_FILE = ("No such file", "No files found", "HTTP 404")
 _STATUS = re.compile(r"\(HTTP (\d{3})")
 _NO_ANSWER = re.compile(r"error for HTTP|[Cc]ould not connect|[Tt]imeout|[Cc]onnection")
+_NO_ROOM = re.compile(r"No space left|Disk quota exceeded|File too large")
 _WIDTH = 100  # of an excerpt
 
 
@@ -133,4 +135,4 @@ def of_query(found: Details, sql: str, position: int | None) -> QueryError:
         message = message[0].upper() + message[1:]
     if position is not None and found.kind in ("Parser", "Binder", "Catalog"):
         message = f"{message}\n{excerpt(sql, position)}"
-    return QueryError(message)
+    return QueryError(message, remedy=room.REMEDY if _NO_ROOM.search(message) else None)

@@ -14,8 +14,10 @@ from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.commits import Commit
 from mere.lake.query import errors, spill, statements
 from mere.lake.query.bindings import Bindings, database
+from mere.lake.query.columns import columns, current_schema
+from mere.lake.query.destination import all_or_nothing
 from mere.lake.query.edits import Edits, edited, original
-from mere.lake.query.statements import Statement
+from mere.lake.query.statements import Statement, tokens
 from mere.lake.storage import canonical
 from mere.lake.tableset import TableSet
 from mere.names import near
@@ -104,7 +106,7 @@ def query(lake: Lake, sql: str, at: str = "main", limits: Limits | None = None) 
 
 
 def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Result:
-    explained = _Explained(lake, sql)
+    explained = _Explained(lake, sql, at)
     with explained():
         statement = explained.statement = statements.read(connection, sql)
         if statement.destination is not None:
@@ -117,7 +119,8 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
             explained.edits = bindings.bind_names(statement)
             if statement.lists_tables:
                 bindings.list_tables()
-            connection.execute(edited(sql, explained.edits))
+            with all_or_nothing(statement.destination):
+                connection.execute(edited(sql, explained.edits))
     return Result(connection, sets[at].commit, explained)
 
 
@@ -202,8 +205,9 @@ def _of_reading(found: errors.Details, bindings: Bindings, sql: str, position: i
 class _Explained:
     """Turns DuckDB's errors into mere's, knowing how far the query has come."""
 
-    def __init__(self, lake: Lake, sql: str) -> None:
+    def __init__(self, lake: Lake, sql: str, at: str) -> None:
         self.lake = lake
+        self.at = at
         self.sql = sql
         self.statement: Statement | None = None
         self.bindings: Bindings | None = None
@@ -218,10 +222,27 @@ class _Explained:
         except duckdb.Error as error:
             raise self._explain(errors.details(error)) from error
 
+    def _misread_column(self, position: int | None) -> str | None:
+        """How to write a column whose name is a word of SQL, if one stands where the query stops to make sense."""
+        if position is None:
+            return None
+        here = [token for token in tokens(self.sql) if token.start <= position][-2:]
+        words = {token.word for token in here if token.kind == "keyword"}
+        tables = self.lake.at(self.at)
+        for table in tables:
+            if words and table.name in self.sql and not tables.is_view(table):
+                for name, _ in columns(current_schema(tables.metadata(table))):
+                    if name.lower() in words:
+                        return f'{table} has a column {name}, which is a word of SQL, too. Quote it: "{name}"'
+        return None
+
     def _explain(self, found: errors.Details) -> MereError:
         position = original(found.position, self.edits)
         if self.bindings is None:
-            return errors.of_query(found, self.sql, position)
+            error = errors.of_query(found, self.sql, position)
+            if found.kind == "Parser":
+                error.remedy = error.remedy or self._misread_column(position)
+            return error
         if found.missing is not None or found.missing_catalog is not None:
             return self._no_such_table(found, position)
         return _of_reading(found, self.bindings, self.sql, position)

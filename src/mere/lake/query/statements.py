@@ -80,15 +80,15 @@ def read(connection: DuckDBPyConnection, sql: str) -> Statement:
     """One statement that only reads; any other is refused."""
     check_text(sql)
     found = connection.extract_statements(sql)
-    tokens = tuple(_tokens(sql))
-    while tokens and tokens[-1].text == ";":
-        tokens = tokens[:-1]
-    if not found or not tokens:
+    read = tuple(tokens(sql))
+    while read and read[-1].text == ";":
+        read = read[:-1]
+    if not found or not read:
         raise QueryError("There is no query.", remedy='Write one, such as: mere sql "select * from schema.table"')
-    if any(token.text == ";" for token in tokens):
+    if any(token.text == ";" for token in read):
         raise QueryError("mere sql runs one statement at a time; nothing was run.")
-    _refuse_writes(connection, sql, tokens)
-    return Statement(sql, tokens)
+    _refuse_writes(connection, sql, read)
+    return Statement(sql, read)
 
 
 def _refuse_writes(connection: DuckDBPyConnection, sql: str, tokens: Sequence[Token]) -> None:
@@ -141,7 +141,7 @@ def _outside_brackets(tokens: Sequence[Token]) -> Iterator[Token]:
             yield token
 
 
-def _tokens(sql: str) -> Iterator[Token]:
+def tokens(sql: str) -> Iterator[Token]:
     import duckdb
 
     content = sql.encode()

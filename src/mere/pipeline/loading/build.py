@@ -35,6 +35,7 @@ from mere.project.model import Model
 from mere.project.sourcefile import READABLE
 from mere.sources.source import Files, Loaded, OnChange, Portion, Snapshots, Source
 from mere.windows import Span
+from mere.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -178,7 +179,7 @@ class Loading:
             return
         names = batch[0].name + (f" and {len(batch) - 1:,} more" if len(batch) > 1 else "")
         raise RunFailed(
-            f"{self.model.file}: of {read:,} rows of {names}, {written:,} are in {self.model} and {bad:,} in"
+            f"{self.model.file}: of {counted(read, 'row')} of {names}, {written:,} are in {self.model} and {bad:,} in"
             " quarantine. Nothing was loaded.",
             remedy="Something else has changed the table or the files meanwhile: run again.",
         )

@@ -14,6 +14,7 @@ from mere.sources.outside import Offered
 from mere.sources.pattern import Pattern
 from mere.sources.source import Files, Loaded, OnChange, Portion, Source
 from mere.windows import FIRST, Span, Spans, stamp
+from mere.words import counted
 
 _SHOWN = 3
 _NO_SPAN = Span(FIRST, FIRST)
@@ -175,8 +176,8 @@ def _kinds(model: Model, offered: Offered) -> list[tuple[str, Sequence[Portion]]
         return [("may have something new", offered.new)]
     count, changed = len(offered.new), len(offered.changed)
     return [
-        (f"{count:,} new file{'' if count == 1 else 's'}", offered.new),
-        (f"{changed:,} changed file{'' if changed == 1 else 's'}", offered.changed),
+        (counted(count, "new file"), offered.new),
+        (counted(changed, "changed file"), offered.changed),
     ]
 
 

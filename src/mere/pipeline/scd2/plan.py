@@ -9,6 +9,7 @@ from mere.pipeline.scd2.observations import Observation
 from mere.pipeline.state import State
 from mere.pipeline.steps import Action, Facts, Step
 from mere.project.model import Kind, Model
+from mere.words import counted
 
 
 def from_the_beginning(step: Step, facts: Facts) -> Step:
@@ -41,7 +42,7 @@ def since_then(
 
 
 def _in_words(found: Sequence[Observation], table: str) -> str:
-    return f"{len(found)} new snapshot{'' if len(found) == 1 else 's'} of {table}"
+    return f"{counted(len(found), 'new snapshot')} of {table}"
 
 
 def is_history(state: State) -> bool:
