@@ -164,6 +164,9 @@ class PlainBackend:
         self.activity = Activity()
         self._batch = batch
 
+    def admit(self) -> None:
+        pass
+
     def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> PlainSession:
         if database == "nowhere":
             raise PgError("3D000", f'database "{database}" does not exist')

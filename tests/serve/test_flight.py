@@ -367,7 +367,7 @@ def test_a_password_is_needed_and_checked(lake: Lake, users: Users) -> None:
 
 def test_passwords_cannot_be_guessed_quickly(users: Users) -> None:
     users.add("ann", "another secret")
-    door, said = Login(users, Seals()), list[str]()
+    door, said = Login(users, Seals(), lambda: None), list[str]()
     end = time.monotonic() + 1
     while time.monotonic() < end:
         with pytest.raises(PgError) as caught:
@@ -379,11 +379,11 @@ def test_passwords_cannot_be_guessed_quickly(users: Users) -> None:
 
 
 def test_a_token_ends_with_the_password_and_with_the_server(users: Users) -> None:
-    door = Login(users, Seals())
+    door = Login(users, Seals(), lambda: None)
     sent = door.caller({"authorization": [login("root", "a long secret")[1].decode()]}).sending_headers()
     assert door.caller({"authorization": [sent["authorization"]], "database": ["dev"]}).user == "root"
     forged = base64.b64encode(base64.b64decode(sent["authorization"][7:])[:-1] + b"x").decode()
-    others = Login(users, Seals())
+    others = Login(users, Seals(), lambda: None)
     for stranger, token in ((others, sent["authorization"]), (door, f"Bearer {forged}"), (door, "Bearer")):
         with pytest.raises(PgError, match="not valid"):
             stranger.caller({"authorization": [token]})

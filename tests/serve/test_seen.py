@@ -101,6 +101,9 @@ def test_a_role_that_changes_holds_for_what_was_prepared_before(lake: Lake) -> N
         def of(self, user: str) -> Role | None:
             return known.of(self.now)
 
+        def admit(self) -> None:
+            pass
+
     changing = Changing()
     backend = LakeBackend(lake, changing)
     session = backend.connect("ann", "main", {})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mere.lake.lake import Lake
     from mere.serve.gateway.beside import Endpoint
     from mere.serve.gateway.port import Backend
-    from mere.serve.gateway.roles import Roles
+    from mere.serve.gateway.roles import Declared, Roles
     from mere.serve.gateway.users import Users
 
 PORT = 5439
@@ -174,12 +174,13 @@ def _roles(lake: Lake, file: Path, users: Users | None) -> Roles:
     """What would show nothing, or more than is meant, keeps the server from starting."""
     from mere.serve.gateway import rolecheck, rolefile
 
-    declared = rolefile.load(file)
-    found = rolecheck.check(declared, lake, users.names() if users else None)
-    found.raise_problems()
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    return declared
+    def check(declared: Declared) -> None:
+        found = rolecheck.check(declared, lake, users.names() if users else None)
+        found.raise_problems()
+        for note in found.notes:
+            click.echo(f"note: {note}", err=True)
+
+    return rolefile.RoleFile(file, check)
 
 
 def _check(ctx: click.Context, lake: Lake, file: Path | None, users: Users | None, as_json: bool) -> None:

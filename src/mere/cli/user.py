@@ -107,7 +107,7 @@ def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> None:
-    """Remove a user. Connections that are open stay open."""
+    """Remove a user, and end the connections of a server that runs."""
     file = users_file(ctx, users)
     if not file.remove(name):
         raise UsageError(f"There is no user {name} in {file.path}.", remedy="See who there is: mere user list")

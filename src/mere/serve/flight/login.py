@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyarrow import flight
@@ -12,11 +12,11 @@ from pyarrow import flight
 from mere.errors import MereError
 from mere.serve.flight.errors import flight_error
 from mere.serve.flight.seals import Seals, content
-from mere.serve.gateway import scram
 from mere.serve.gateway.admission import Guesses, too_many_guesses
 from mere.serve.gateway.beside import Shared
 from mere.serve.gateway.connection import told
 from mere.serve.gateway.port import PgError
+from mere.serve.gateway.scram import Verifier
 from mere.serve.gateway.users import Users
 
 KEY = "caller"  # of the middleware
@@ -28,11 +28,16 @@ Headers = Mapping[str, Sequence[str | bytes]]
 
 
 class Caller(flight.ServerMiddleware):  # type: ignore[misc]
-    def __init__(self, user: str, database: str, token: str | None = None) -> None:
+    def __init__(self, user: str, database: str, verifier: Verifier | None, token: str | None = None) -> None:
+        """`verifier`: of the password that it was let in with."""
         super().__init__()
         self.user = user
         self.database = database
+        self.verifier = verifier
         self._token = token
+
+    def at(self, database: str) -> Caller:
+        return Caller(self.user, database, self.verifier)
 
     def sending_headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._token}"} if self._token else {}
@@ -45,6 +50,7 @@ class Login:
 
     users: Users | None  # None: everybody is let in
     seals: Seals
+    admit: Callable[[], None]  # PgError while nobody is
     guesses: Guesses = field(default_factory=Guesses)
 
     def caller(self, headers: Headers) -> Caller:
@@ -52,7 +58,10 @@ class Login:
         database = _header(headers, _DATABASE) or _DEFAULT
         scheme, _, given = _header(headers, "authorization").partition(" ")
         if scheme.lower() == "bearer":
-            return Caller(self._by_token(_decoded(given)), database)
+            name = self._by_token(_decoded(given))
+            return Caller(name, database, self._held(name))
+        if self.users is not None:
+            self.users.admit()
         name, _, password = _decoded(given).decode(errors="replace").partition(":")
         if self.users is None:
             name = name or _NOBODY
@@ -60,8 +69,9 @@ class Login:
             raise PgError("28P01", "a user's name and password are needed")
         else:
             self._check(name, password)
+        self.admit()
         token = self.seals.close(self._purpose(name), name.encode())
-        return Caller(name, database, base64.b64encode(token).decode() if scheme else None)
+        return Caller(name, database, self._held(name), base64.b64encode(token).decode() if scheme else None)
 
     def _check(self, name: str, password: str) -> None:
         """Where a call comes from is not known yet. Its thread does not wait: others would wait for it."""
@@ -73,9 +83,14 @@ class Login:
         self.guesses.succeeded(name, "")
 
     def _fits(self, name: str, password: str) -> bool:
-        known = self.users.verifier(name) if self.users is not None else None
         # Of a user that does not exist it takes as long.
-        return (known or scram.nobody(name, self.seals.secret)).fits(password)
+        return self.users is None or self.users.presented(name).fits(password)
+
+    def _held(self, name: str) -> Verifier | None:
+        return self.users.held(name) if self.users is not None else None
+
+    def stays(self, caller: Caller) -> bool:
+        return self._held(caller.user) == caller.verifier
 
     def _by_token(self, token: bytes) -> str:
         name = content(token).decode(errors="replace")
@@ -84,7 +99,7 @@ class Login:
         return name
 
     def _purpose(self, name: str) -> str:
-        return f"token {self.users.verifier(name) if self.users is not None else None}"
+        return f"token {self._held(name)}"
 
 
 class LoginFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]

@@ -73,6 +73,11 @@ class FlightEndpoint:
                 return
             await asyncio.sleep(_POLL)
 
+    def expel(self) -> None:
+        for call in list(self._server.calls):
+            if not self._server.login.stays(call.caller):
+                call.cancel()
+
     def cut(self) -> None:
         for call in list(self._server.calls):
             call.cancel()
@@ -88,12 +93,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         self._shared = shared
         self._seals = Seals()
         self._transactions = Transactions()
+        self.login = Login(about.users, self._seals, about.backend.admit, shared.guesses)
         host = f"[{about.host}]" if ":" in about.host else about.host
         super().__init__(
             (host, about.port),
             auth_handler=Handshake(),
             tls_certificates=[about.certificate] if about.certificate else None,
-            middleware={KEY: LoginFactory(Login(about.users, self._seals, shared.guesses), shared)},
+            middleware={KEY: LoginFactory(self.login, shared)},
         )
 
     # Reading
@@ -116,7 +122,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             if isinstance(command, messages.TicketStatementQuery):
                 handle = Handle.opened(command.statement_handle, self._seals, caller.user)
                 # It is for the ref of whoever asked for it, whatever this call names.
-                caller = Caller(caller.user, handle.database)
+                caller = caller.at(handle.database)
                 return flight.GeneratorStream(statements.schema(handle), self._rows(context, caller, handle))
             schema = catalog.schema(command)
             if schema is None:
@@ -130,7 +136,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             return known, descriptor.command
         handle = self._handle(_caller(context), command)
         # The ref is that of whoever prepared it, whatever this call names.
-        with self._call(context, Caller(handle.user, handle.database), handle.text, only_errors=True) as call:
+        with self._call(context, _caller(context).at(handle.database), handle.text, only_errors=True) as call:
             ticket = call.work(lambda session: statements.settle(session, handle, self._transactions))
         message = messages.TicketStatementQuery(ticket.sealed(self._seals))
         return statements.schema(ticket), messages.pack(message)

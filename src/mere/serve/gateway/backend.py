@@ -47,6 +47,9 @@ class LakeBackend:
         self.activity = Activity()
         self.version = f"PostgreSQL {SERVER_VERSION} (mere)"
 
+    def admit(self) -> None:
+        self._roles.admit()
+
     def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> LakeSession:
         database = self._meant(user, database)
         session = LakeSession(self, user, database, settings, process)

@@ -60,6 +60,10 @@ class Endpoint(Protocol):
         """Nobody new; what runs has so many seconds."""
         ...
 
+    def expel(self) -> None:
+        """What runs for those who are not users any more fails."""
+        ...
+
     def cut(self) -> None:
         """What runs fails."""
         ...

@@ -183,6 +183,10 @@ class Backend(Protocol):
         """The server tells it who is connected."""
         ...
 
+    def admit(self) -> None:
+        """PgError 57P03 while nobody is to be let in. Who is in already connects again with every call of Flight."""
+        ...
+
     def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> Session:
         """PgError 3D000 if there is no such ref, 28000 if the user may not read it. `process`: the number by which
         others can cancel what it does; 0 if they cannot."""

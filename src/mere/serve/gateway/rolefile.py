@@ -13,6 +13,7 @@ from mere.serve.gateway import conditions
 from mere.serve.gateway.limits import Limits
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.roles import ALL, Declared, Role, Rule
+from mere.serve.gateway.watched import Watched
 
 if TYPE_CHECKING:
     import yaml
@@ -187,3 +188,23 @@ def _duration(entry: Entry) -> timedelta:
     if not found:
         raise entry.error(f"{entry.unexpanded()!r} is not a time", "Write it as 30s, 5m or 1h.")
     return found
+
+
+class RoleFile:
+    """Implements `roles.Roles`: the file as it is now. While it cannot be used, those who are in keep what they had."""
+
+    def __init__(self, path: Path, check: Callable[[Declared], None]) -> None:
+        """`check`: ConfigError for roles that are not to be taken."""
+
+        def taken(path: Path) -> Declared:
+            found = load(path)
+            check(found)
+            return found
+
+        self._watched = Watched(path, taken, taken(path))
+
+    def of(self, user: str) -> Role | None:
+        return self._watched.last().of(user)
+
+    def admit(self) -> None:
+        self._watched.admit()

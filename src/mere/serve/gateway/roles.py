@@ -108,12 +108,19 @@ class Roles(Protocol):
         """None: the user may read nothing."""
         ...
 
+    def admit(self) -> None:
+        """PgError while nobody is to be let in."""
+        ...
+
 
 class Everybody:
     """Without roles, every user reads all."""
 
     def of(self, user: str) -> Role | None:
         return _unlimited(user)
+
+    def admit(self) -> None:
+        pass
 
 
 @lru_cache(1000)
@@ -132,6 +139,9 @@ class Declared:
 
     def of(self, user: str) -> Role | None:
         return self.roles.get(self.users.get(user, user))
+
+    def admit(self) -> None:
+        pass
 
     def error(self, line: int, message: str, remedy: str | None = None) -> ConfigError:
         return ConfigError(message, remedy=remedy, file=self.file, line=line)

@@ -14,6 +14,8 @@ import re
 import secrets
 import stringprep
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 PLAIN = "SCRAM-SHA-256"
@@ -62,9 +64,13 @@ class Verifier:
         return f"{PLAIN}${self.iterations}:{_base64(self.salt)}${_base64(self.stored_key)}:{_base64(self.server_key)}"
 
 
-def nobody(user: str, secret: bytes) -> Verifier:
-    """For a user that does not exist: the same one at every attempt, so that nobody finds out who exists."""
-    return Verifier(ITERATIONS, _hmac(secret, user.encode())[:16], secrets.token_bytes(32), secrets.token_bytes(32))
+def nobody(user: str, secret: bytes, known: Iterable[Verifier] = ()) -> Verifier:
+    """For a user that does not exist: the same salt at every attempt, and as many iterations as most others have. So
+    nobody finds out who exists."""
+    usual = Counter((each.iterations, len(each.salt)) for each in known).most_common(1)
+    iterations, size = usual[0][0] if usual else (ITERATIONS, 16)
+    salt = b"".join(_hmac(secret, f"{part} {user}".encode()) for part in range(1 + size // 32))[:size]
+    return Verifier(iterations, salt, secrets.token_bytes(32), secrets.token_bytes(32))
 
 
 class Exchange:

@@ -29,6 +29,7 @@ from mere.serve.gateway.startup import Cancel, Client, Policy
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
 _BETWEEN = 0.2  # seconds between two looks at those who are logging in, where they are too many
+_LOOK = 0.5  # seconds between two looks at who may stay
 _LAST_WORDS = 10.0  # seconds for a client to take the last that it is sent
 
 
@@ -70,7 +71,8 @@ class Server:
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._links: set[Link] = set()
-        self._connections: dict[int, tuple[int, Connection]] = {}  # by process: its secret
+        self._connections: dict[int, tuple[Client, Connection]] = {}  # by process
+        self._expelling: asyncio.Task[None] | None = None
         self._processes = count(secrets.randbelow(1 << 20) + 1000)
         self._stopping = False
 
@@ -87,6 +89,7 @@ class Server:
         shared = Shared(loop, self._pool, self.log, self.metrics, self._places, self._guesses)
         for each in self.beside:
             each.start(shared)
+        self._expelling = asyncio.ensure_future(self._expel())
         if self.settings.monitor_port is None:
             return port, None
         return port, await self._monitor.start(self.settings.host, self.settings.monitor_port)
@@ -110,6 +113,8 @@ class Server:
         self._stopping = True
         if self._listener is not None:
             self._listener.close()
+        if self._expelling is not None:
+            self._expelling.cancel()
         for _, connection in list(self._connections.values()):
             connection.shut_down()
         others = [asyncio.ensure_future(each.stop(self.settings.grace_seconds)) for each in self.beside]
@@ -169,9 +174,7 @@ class Server:
             return
         self._places.take(client.user)
         try:
-            session = await self._pool.run(
-                lambda: self.backend.connect(client.user, client.database, client.settings, client.process), client.user
-            )
+            session = await self._pool.run(lambda: self._connect(client), client.user)
             await self._logged(link, replace(client, database=session.database), session)
         finally:
             self._places.give_back(client.user)
@@ -185,6 +188,10 @@ class Server:
             session.close()
             seconds = round(time.monotonic() - start, 3)
             self.log.event("disconnect", client.user, client.address, ref=client.database, seconds=seconds)
+
+    def _connect(self, client: Client) -> Session:
+        self.backend.admit()
+        return self.backend.connect(client.user, client.database, client.settings, client.process)
 
     async def _let_in(self, link: Link) -> Client | None:
         arrival = self._arrivals.enter(link.peer, lambda: self._crowd_out(link))
@@ -227,7 +234,7 @@ class Server:
 
     async def _converse(self, link: Link, client: Client, session: Session) -> None:
         connection = Connection(link, client, session, self._pool, self.log, self.metrics, self.settings.idle_seconds)
-        self._connections[client.process] = (client.secret, connection)
+        self._connections[client.process] = (client, connection)
         self.backend.activity.enter(connection.seat)
         try:
             if self._stopping:
@@ -239,9 +246,22 @@ class Server:
 
     def _cancel(self, asked: Cancel) -> None:
         """Nobody is told whether there was anything to cancel."""
-        secret, connection = self._connections.get(asked.process, (None, None))
-        if connection is not None and hmac.compare_digest((secret or 0).to_bytes(4), asked.secret.to_bytes(4)):
+        client, connection = self._connections.get(asked.process, (None, None))
+        if client and connection and hmac.compare_digest(client.secret.to_bytes(4), asked.secret.to_bytes(4)):
             connection.cancel()
+
+    async def _expel(self) -> None:
+        """Those who are not users any more, or have another password than they came in with."""
+        while self.policy.users is not None:
+            await asyncio.sleep(_LOOK)
+            try:
+                for client, connection in list(self._connections.values()):
+                    if self.policy.users.held(client.user) != client.verifier:
+                        connection.end()
+                for each in self.beside:
+                    each.expel()
+            except Exception:  # noqa: BLE001 the next look is worth as much
+                _LOG.exception("it is not known who has to go")
 
     # For those who watch
 

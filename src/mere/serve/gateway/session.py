@@ -108,7 +108,7 @@ class LakeSession:
             if statement.about.get("explain"):
                 with self._execution(compiled) as running:
                     return FixedAnswer(_plan(running.explain(sql, values)))
-            return LakeAnswer(self._start(compiled), sql, values, self._role.limits.rows, self._stop)
+            return LakeAnswer(self._start(compiled), sql, values, self._role.limits.rows, self._stop, self._gate())
         except BaseException:
             compiled.release()
             raise
@@ -127,6 +127,17 @@ class LakeSession:
         if spelled not in known:
             raise PgError("42704", f'unrecognized configuration parameter "{name}"')
         return pa.table({spelled: pa.array([known[spelled]], pa.string())})
+
+    def _gate(self) -> Callable[[], None]:
+        """Raises PgError as soon as the role of the statement is not the user's any more."""
+        role = self._role
+
+        def check() -> None:
+            now = self._backend.role(self._user, self.database)
+            if now is not role and now.key != role.key:
+                raise PgError("42501", "permission denied: what this user may read has changed", hint="Ask again.")
+
+        return check
 
     # Pins
 
@@ -353,11 +364,19 @@ class LakeAnswer:
     """Implements `port.Answer`."""
 
     def __init__(
-        self, running: Running, sql: str, values: Sequence[Any], most: int | None, done: Callable[[Running], None]
+        self,
+        running: Running,
+        sql: str,
+        values: Sequence[Any],
+        most: int | None,
+        done: Callable[[Running], None],
+        gate: Callable[[], None],
     ) -> None:
+        """`gate`: PgError as soon as no more of it may be read."""
         self._running = running
         self._most = most
         self._done = done
+        self._gate = gate
         try:
             self._reader = running.reader(sql, values)
         except BaseException:
@@ -372,6 +391,7 @@ class LakeAnswer:
                 rows += batch.num_rows
                 if self._most is not None and rows > self._most:
                     raise limits.too_many_rows(self._most)
+                self._gate()
                 yield batch
         finally:
             self.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 import ssl
 import struct
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from mere.serve.gateway import scram, wire
 from mere.serve.gateway.admission import Guesses
 from mere.serve.gateway.link import Gone, Link
 from mere.serve.gateway.port import PgError
+from mere.serve.gateway.scram import Verifier
 from mere.serve.gateway.users import Users
 
 _LONGEST = 10_000  # bytes of a start-up message, as Postgres allows
@@ -28,7 +28,6 @@ class Policy:
     users: Users | None = None
     tls: ssl.SSLContext | None = None
     binding: bytes | None = None  # the hash of the certificate
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Client:
     database: str
     settings: dict[str, str]
     address: str
+    verifier: Verifier | None = field(default=None, repr=False)  # of the password that it was let in with
     process: int = 0
     secret: int = 0
 
@@ -73,10 +73,11 @@ async def begin(link: Link, policy: Policy, timeout: float, guesses: Guesses) ->
         raise PgError("0A000", "replication is not supported")
     _check_encoding(given)
     link.user = user
-    await _authenticate(link, policy, user, guesses)
+    verifier = await _authenticate(link, policy, user, guesses)
     link.say(wire.authentication(wire.AUTHENTICATED))
     settings = {name: value for name, value in given.items() if name not in (*_OWN, *unknown)}
-    return Client(user, given.get("database") or user, _options(given.get("options", "")) | settings, link.peer)
+    settings = _options(given.get("options", "")) | settings
+    return Client(user, given.get("database") or user, settings, link.peer, verifier)
 
 
 def _check_encoding(given: dict[str, str]) -> None:
@@ -140,14 +141,15 @@ def _options(text: str) -> dict[str, str]:
     return found
 
 
-async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses) -> None:
+async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses) -> Verifier | None:
     local = link.peer.startswith(_LOOPBACK)
     if not local and not link.secured:
         raise PgError("28000", "connections from other machines have to use TLS", hint="Connect with sslmode=require.")
     if policy.users is None:
         if not local:
             raise PgError("28000", f'no entry for user "{user}" from this machine')
-        return
+        return None
+    policy.users.admit()
     binding = policy.binding if link.secured else None
     offered = [scram.BOUND, scram.PLAIN] if binding is not None else [scram.PLAIN]
     link.say(wire.authentication(wire.SASL, b"".join(map(wire.zero, offered)) + b"\0"))
@@ -156,8 +158,8 @@ async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses)
     mechanism, first = body.text(), body.value()
     if mechanism not in offered or first is None:
         raise wire.violation("client selected an invalid SASL authentication mechanism")
-    known = policy.users.verifier(user)
-    exchange = scram.Exchange(known or scram.nobody(user, policy.secret), mechanism, binding)
+    verifier = policy.users.presented(user)
+    exchange = scram.Exchange(verifier, mechanism, binding)
     try:
         link.say(wire.authentication(wire.SASL_GO_ON, exchange.first(first)))
         link.flush()
@@ -171,6 +173,7 @@ async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses)
         raise PgError("28P01", f'password authentication failed for user "{user}"') from error
     guesses.succeeded(user, link.peer)
     link.say(wire.authentication(wire.SASL_DONE, final))
+    return verifier
 
 
 async def _response(link: Link) -> bytes:
