@@ -139,7 +139,8 @@ class PlainSession:
         if name is None:
             self.settings = dict(SETTINGS)
         elif value is not None:
-            self.settings[next((each for each in SETTINGS if each.lower() == name.lower()), name)] = value
+            spelled = next((each for each in SETTINGS if each.lower() == name.lower()), name)
+            self.settings = self.settings | {spelled: value}
 
     def cancel(self) -> None:
         for each in self._running[-1:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pyiceberg.types import LongType, StringType
 from mere.lake.lake import Lake
 from mere.lake.query import query
 from mere.names import TableName
-from mere.serve.gateway import settings
+from mere.serve.gateway import settings, tables
 from mere.serve.gateway.backend import LakeBackend
 from mere.serve.gateway.port import Session
 from mere.serve.gateway.tables import Pin
@@ -60,9 +61,51 @@ def same_as_mere_sql(session: Session, lake: Lake, sql: str) -> None:
 
 
 def test_plain_tables_are_their_parquet_files(session: Session, backend: LakeBackend, lake: Lake) -> None:
+    many = pa.table({"id": range(3000), "name": ["x"] * 3000})
+    orders.write(lake, "gold.many", many.slice(0, 1500))
+    orders.write(lake, "gold.many", many.slice(1500))
+    assert rows(session, "select count(*), sum(id) from gold.many") == [("3000", str(sum(range(3000))))]
+    assert "read_parquet" in definition(backend, "gold.many")
+
+
+def test_tiny_tables_are_kept_in_memory(
+    session: Session, backend: LakeBackend, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_TINY", 3)
     orders.write(lake, "gold.orders", orders.ONE_MORE)
     assert rows(session, "select count(*), sum(amount) from gold.orders") == [("4", "31")]
-    assert "read_parquet" in definition(backend, "gold.orders")
+    assert "copy" in definition(backend, "gold.orders")
+    for at in range(6):
+        orders.write(lake, "gold.orders", pa.table({"id": [10 + at], "customer": ["cy"], "amount": [1.0]}))
+        assert rows(session, "select count(*), sum(amount) from gold.orders") == [(str(5 + at), str(32 + at))]
+    with backend.engine_for([]).cursor() as cursor:
+        kept = cursor.execute("select count(*) from duckdb_tables() where schema_name = 'lake'").fetchall()[0][0]
+    assert kept <= 5  # those that are in use besides
+
+
+def test_a_tiny_table_whose_files_are_gone_is_told_as_any_other(session: Session, lake: Lake) -> None:
+    orders.write(lake, "gold.many", pa.table({"id": range(3000)}))
+    told = []
+    for table in ("gold.orders", "gold.many"):
+        (task,) = lake.pyiceberg().load_table(table).scan().plan_files()
+        file = task.file.file_path.removeprefix("file://")
+        Path(file).unlink()
+        for _ in range(2):
+            error = failure(session, f"select count(*) from {table} where id > 1")
+            told.append((error.sqlstate, error.message.replace(table, "TABLE").replace(file, "FILE"), error.hint))
+    assert told == [told[0]] * 4
+
+
+def test_a_table_that_only_seems_tiny_is_not_copied(session: Session, backend: LakeBackend, lake: Lake) -> None:
+    """What its metadata says of its rows is whatever an engine has written there."""
+    orders.write(lake, "gold.liar", pa.table({"id": range(5000)}))
+    pointer = Path(lake.at().pointer("gold.liar").removeprefix("file://"))
+    metadata = json.loads(pointer.read_text())
+    for snapshot in metadata["snapshots"]:
+        snapshot["summary"]["total-records"] = "3"
+    pointer.write_text(json.dumps(metadata))
+    assert rows(session, "select count(*) from gold.liar") == [("5000",)]
+    assert "read_parquet" in definition(backend, "gold.liar")
 
 
 def test_an_empty_table_has_its_columns(session: Session, lake: Lake) -> None:

@@ -41,6 +41,7 @@ class Commands:
         self.portals = Portals()
         self.rows = 0  # that the present statement has sent
         self._pinned = False
+        self._settings: dict[str, str] = {}  # as they were at the last report
         self._reported: dict[str, str] = {}
         self._before: dict[str, str] = {}  # the settings at BEGIN
 
@@ -49,6 +50,9 @@ class Commands:
     def report(self) -> None:
         """Tell the client of the settings that it has to know and does not yet."""
         settings = self.session.settings
+        if settings is self._settings:  # never changed in place
+            return
+        self._settings = settings
         for name in REPORTED:
             if name in settings and settings[name] != self._reported.get(name):
                 self._reported[name] = settings[name]

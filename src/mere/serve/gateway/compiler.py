@@ -56,6 +56,7 @@ class Compiled:
     sql_without_values: str = ""  # NULL in place of each parameter
     held: list[str] = field(default_factory=list)
     confirmed: set[str] = field(default_factory=set)
+    parsed: dict[str, duckdb.Statement] = field(default_factory=dict)  # by DuckDB
     described: dict[str, Described] = field(default_factory=dict)  # by time zone, which is in the types of times
     fields: dict[str, tuple[pa.Schema, tuple[Field, ...]]] = field(default_factory=dict)  # of the last answer, likewise
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from mere.serve.gateway.threads import Threads
 
 Result = TypeVar("Result")
 
@@ -20,7 +21,7 @@ class Pool:
         self.waiting = 0
         self._running: Counter[str] = Counter()
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mere-serve")
+        self._threads = Threads(workers, "mere-serve")
 
     @property
     def at_work(self) -> int:
@@ -34,12 +35,7 @@ class Pool:
         else:
             await self._turn(user)
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._threads, job)
-            try:
-                return await asyncio.shield(future)
-            except asyncio.CancelledError:
-                await asyncio.wait([future])
-                raise
+            return await self._threads.run(job)
         finally:
             self._end(user)
 
@@ -80,7 +76,7 @@ class Pool:
 
     def start(self, job: Callable[[], None]) -> None:
         """Without anybody who waits for it."""
-        self._threads.submit(job)
+        self._threads.start(job)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()

@@ -139,7 +139,8 @@ class Session(Protocol):
 
     @property
     def settings(self) -> dict[str, str]:
-        """By Postgres's own spelling of their names: TimeZone, DateStyle, client_encoding, server_version."""
+        """By Postgres's own spelling of their names: TimeZone, DateStyle, client_encoding, server_version. Never
+        changed in place: where they have changed, it is another object."""
         ...
 
     @property

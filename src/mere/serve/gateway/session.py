@@ -295,7 +295,11 @@ class Running:
 
     def reader(self, sql: str, values: Sequence[Any]) -> pa.RecordBatchReader:
         with self._working():
-            self._cursor.execute(sql, self._values(values))
+            parsed = self._compiled.parsed.get(sql)
+            if parsed is None:
+                (parsed,) = self._cursor.extract_statements(sql)
+                self._compiled.parsed[sql] = parsed
+            self._cursor.execute(parsed, self._values(values))
             return self._cursor.to_arrow_reader(_BATCH)
 
     def fields(self, reader: pa.RecordBatchReader) -> tuple[Field, ...]:

@@ -17,6 +17,8 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from mere.errors import QueryError
 from mere.lake.commits import Kind
 from mere.lake.files import DELETED
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 SCHEMA = "lake"
 _KEPT = 5000  # views; one that is not in use makes room for another
 _COPIES = 20  # of tables that only PyIceberg reads: they take memory
+_TINY = 100  # copies of tables of at most so many rows and bytes of files: each takes about half a megabyte
+_TINY_ROWS, _TINY_BYTES = 2000, 200_000
 _FEW = 200  # files; of more, the manifests tell better than the files' own footers which to read
 _PATIENCE = 600  # seconds, while another thread binds the same table
 _GLOB = re.compile(r"[*?\[\]]")
@@ -57,6 +61,7 @@ class _Bound:
     name: Future[str]  # in DuckDB
     users: int = 0
     is_copy: bool = False
+    is_tiny: bool = False  # of a table that has next to no rows
     reads: tuple[str, ...] = ()  # of a view: what must stay as long as it does
 
 
@@ -123,7 +128,7 @@ class Tables:
         self, connection: DuckDBPyConnection, table: TableName, metadata: Metadata, key: str, bound: _Bound
     ) -> str:
         if (plain := self._plain(connection, str(table), metadata)) is not None:
-            return plain
+            return self._in_memory(connection, plain, metadata, key, bound) or plain
         copy = f"{SCHEMA}.{quoted(f'{key} copy')}"
         item = scans.scan(connection, str(table), metadata, self._storage, copy)
         bound.is_copy = item == copy
@@ -149,6 +154,24 @@ class Tables:
         declared = connection.execute(f"DESCRIBE SELECT {_typed(wanted)}").fetchall()
         return sql if [row[:2] for row in described] == [row[:2] for row in declared] else None
 
+    def _in_memory(
+        self, connection: DuckDBPyConnection, plain: str, metadata: Metadata, key: str, bound: _Bound
+    ) -> str | None:
+        """A copy of a tiny table: to open its files would take longer than all else that a statement does."""
+        if not 0 < metadata.rows <= _TINY_ROWS or metadata.size > _TINY_BYTES:
+            return None
+        copy = f"{SCHEMA}.{quoted(f'{key} copy')}"
+        try:
+            # What the metadata says of the files need not be so.
+            (rows,) = connection.execute(f"SELECT count(*) {plain}").fetchall()[0]
+            if rows > _TINY_ROWS:
+                return None
+            connection.execute(f"CREATE OR REPLACE TABLE {copy} AS {plain}")
+        except duckdb.Error:
+            return None  # whoever reads the files is told of it
+        bound.is_copy = bound.is_tiny = True
+        return f"FROM {copy}"
+
     def _view(self, pin: Pin, view: TableName, metadata: Metadata, bound: _Bound, path: tuple[TableName, ...]) -> str:
         def place(table: TableName) -> tuple[str, str, str]:
             name = self._hold(pin, table, path)
@@ -161,9 +184,10 @@ class Tables:
     def _make_room(self) -> None:
         with self._lock:
             idle = [key for key, bound in self._bound.items() if bound.users == 0 and bound.name.done()]
-            copies = [key for key in idle if self._bound[key].is_copy]
             gone = idle[: max(0, len(self._bound) - _KEPT)]
-            gone += [key for key in copies[: max(0, len(copies) - _COPIES)] if key not in gone]
+            for is_tiny, most in ((False, _COPIES), (True, _TINY)):
+                copies = [key for key in idle if self._bound[key].is_copy and self._bound[key].is_tiny == is_tiny]
+                gone += [key for key in copies[: max(0, len(copies) - most)] if key not in gone]
             if not gone:
                 return
             # Under the lock: nobody else may make one of them again before it is gone.
