@@ -57,6 +57,14 @@ class Dumps:
             self.it.lake.pyiceberg().load_table(TABLE).overwrite(made, f"day == '{at.isoformat()}'")
         self.looks.append([row for rows in self.shown.values() for row in rows])
 
+    def forget(self, *numbers: int) -> None:
+        """The input has these dumps no more."""
+        table = self.it.lake.pyiceberg().load_table(TABLE)
+        for number in numbers:
+            if self.shown.pop(day(number), None):
+                table.delete(f"day == '{day(number).isoformat()}'")
+        self.looks.append([row for rows in self.shown.values() for row in rows])
+
     def expected(self, columns: slice = slice(None)) -> list[tuple[Any, ...]]:
         looks: list[Rows] = [[(id_, at, (name, score)) for id_, at, name, score in rows] for rows in self.looks]
         found = dumped(looks, columns)
@@ -113,16 +121,55 @@ def test_nothing_new_in_a_dump_is_no_version_and_what_is_missing_closes(shop: Ma
         (1, "x", 1, "2024-01-01T00:00:00+00:00", ""),
         (2, "y", 1, "2024-01-01T00:00:00+00:00", "2024-01-03T00:00:00+00:00"),
     ]
-    # Where upstream keeps the newest dump alone, a late one cannot be put before what is not there any more.
+    # Where upstream keeps the newest dump alone, the versions tell what the one after a late one has shown.
     made = pa.Table.from_pylist([{"id": 1, "day": day(-1), "name": "w", "score": 1}], SCHEMA)
     it.lake.pyiceberg().load_table(TABLE).overwrite(made)
-    _, said = it.failed_run()
-    assert "the one after it (day 2024-01-01) is not in its input any more" in said
-    it.run("--full-refresh", "dim.whole")
-    found = it.rows("select id, name from dim.whole where valid_to = timestamptz '2024-01-01 00:00:00+00'")
-    assert found == [(1, "w")]
+    it.run()
+    assert standing(it, "dim.whole") == [
+        (1, "w", 1, "2023-12-31T00:00:00+00:00", "2024-01-01T00:00:00+00:00"),
+        (1, "x", 1, "2024-01-01T00:00:00+00:00", ""),
+        (2, "y", 1, "2024-01-01T00:00:00+00:00", "2024-01-03T00:00:00+00:00"),
+    ]
 
     twice = pa.Table.from_pylist([{"id": 1, "day": day(3), "name": name, "score": 1} for name in "ab"], SCHEMA)
     it.lake.pyiceberg().load_table(TABLE).append(twice)
     _, said = it.failed_run()
     assert "dim.whole has several rows of one id in one dump" in said
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+def test_late_dumps_find_their_place_when_the_ones_around_them_are_gone(shop: MakeShop, seed: int) -> None:
+    by = random.Random(seed)
+    it = shop({"models/dim/whole.sql": WHOLE})
+    upstream = Dumps(it)
+    order = [0, 3, 6, *by.sample([1, 2, 4, 5, 7, 8], 6)]
+    for at, number in enumerate(order):
+        rows = {id_: (by.choice("xy"), by.choice([1, 1, 2])) for id_ in range(12) if by.random() < 0.8}
+        upstream.bring(number, {**dict.fromkeys(range(3), ("x", 1)), **rows})
+        if at > 1 and at % 2 == 0:
+            it.run()
+            assert standing(it, "dim.whole") == upstream.expected()
+            upstream.forget(*by.sample(order, 5))
+    it.run()
+    assert standing(it, "dim.whole") == upstream.expected()
+    assert it.plan() == {}
+
+
+def test_what_is_not_compared_is_forgotten_with_a_dump(shop: MakeShop) -> None:
+    it = shop({"models/dim/names.sql": NAMES})
+    upstream = Dumps(it)
+    upstream.bring(0, {1: ("x", 1), 2: ("a", 1)})
+    upstream.bring(2, {1: ("x", 2), 2: ("b", 2)})
+    it.run()
+    upstream.forget(0, 2)
+    upstream.bring(1, {1: ("x", 7), 2: ("b", 8)})  # the version of 2 begins with it
+    it.run()
+    assert standing(it, "dim.names") == upstream.expected(slice(0, 1))
+    upstream.forget(1)
+    upstream.bring(1, {1: ("y", 3), 2: ("b", 8)})  # and one of 1 would begin with the dump that nobody has
+    _, said = it.failed_run()
+    assert "a version begins with the one after it (seen 2024-01-03)" in said
+    assert "not of the others" in said
+    upstream.bring(2, {1: ("x", 2), 2: ("b", 2)})
+    it.run()
+    assert standing(it, "dim.names") == upstream.expected(slice(0, 1))

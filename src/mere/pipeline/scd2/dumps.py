@@ -27,7 +27,7 @@ from mere.pipeline.scd2.fold import AT, HERE, Fold
 from mere.pipeline.scd2.observations import Observation
 from mere.pipeline.scd2.subject import NOTHING, SHOWN, TOGETHER, Subject, fold_of, looks_of, past_of, refuse, rows_at
 from mere.pipeline.tables import expr, fit, name_of, prepare, quoted
-from mere.project.model import VALID_FROM, VALID_TO, Sql
+from mere.project.model import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO, Sql
 from mere.windows import NEVER, Spans, stamp
 
 if TYPE_CHECKING:
@@ -49,16 +49,18 @@ def build(subject: Subject, table: Metadata | None) -> Iterator[Spans]:
     known = set() if step.afresh or table is None else _known(subject, table)
     for start in range(0, max(len(looks), 1), TOGETHER):
         work = _Dumps(subject, fold, looks[start : start + TOGETHER] or NOTHING)
-        owners = work.owners(known)
+        owners, lost = work.owners(known)
         afresh = start == 0 and step.afresh
+        past = past_of(shape) if afresh else past_of(shape, spark.table(name_of(model.name)))
         with ExitStack() as stack:
-            seen = stack.enter_context(kept(work.contents(owners)))
+            contents = work.contents(owners)
+            seen = stack.enter_context(kept(contents.unionByName(work.recalled(past, lost)) if lost else contents))
             work.refuse_bad(seen)
-            past = past_of(shape) if afresh else past_of(shape, spark.table(name_of(model.name)))
             keys = past.select(*map(quoted, fold.key)).union(seen.select(*map(quoted, fold.key))).distinct()
-            times = from_rows(spark, [(at,) for at in owners], "mere_micros BIGINT")
+            times = from_rows(spark, [(at,) for at in (*owners, *lost)], "mere_micros BIGINT")
             dumps = times.select(expr("timestamp_micros(mere_micros)").alias(AT))
             rows = fit(model, fold.dumped(past, seen, keys.crossJoin(dumps), dumps), spark)
+            work.refuse_forgotten(past, rows, lost)
             if afresh:
                 replace_all(step, rows)
             elif owners:
@@ -86,9 +88,9 @@ class _Dumps:
     fold: Fold
     looks: Sequence[Observation]
 
-    def owners(self, known: set[int]) -> dict[int, int]:
+    def owners(self, known: set[int]) -> tuple[dict[int, int], set[int]]:
         """The dumps that may have changed, by their times, each with the number of the last look that shows it; and
-        those that follow upon them, which may have shown nothing new so far."""
+        those that follow upon them, which may have shown nothing new so far. Then those that are not there any more."""
         found: dict[int, int] = {}
         for number, look in enumerate(self.looks):
             if self._is_rowwise and look.before is not None:
@@ -100,9 +102,7 @@ class _Dumps:
         following = {later for at, later in pairwise(order) if at in found and later not in found}
         last = len(self.looks) - 1
         there = self._times(self._of(last, following)) if following else set()
-        if lost := following - there:
-            self._refuse_lost(min(lost))
-        return found | dict.fromkeys(there, last)
+        return found | dict.fromkeys(there, last), following - there
 
     @property
     def _is_rowwise(self) -> bool:
@@ -120,6 +120,30 @@ class _Dumps:
         frames = [self._of(number, times) for number, times in by_look.items()] or [self._frame(0).where("false")]
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         return rows.select("*", expr(f"{self._time} AS {AT}"), expr(f"true AS {HERE}"))
+
+    def recalled(self, past: DataFrame, lost: set[int]) -> DataFrame:
+        """What these dumps showed, by the versions that held at their times: what is compared was the same in all rows
+        of a version."""
+        at = from_rows(self.subject.shop.spark, [(each,) for each in lost], "mere_micros BIGINT")
+        holds = f"{VALID_FROM} <= {AT} AND ({VALID_TO} IS NULL OR {AT} < {VALID_TO})"
+        held = past.crossJoin(at.select(expr("timestamp_micros(mere_micros)").alias(AT))).where(holds)
+        kind = past.schema[str(self.fold.dump)].dataType.simpleString()
+        held = held.withColumn(str(self.fold.dump), expr(f"CAST({AT} AS {kind})")).drop(
+            VALID_FROM, VALID_TO, IS_CURRENT
+        )
+        return held.withColumn(HERE, expr("true"))
+
+    def refuse_forgotten(self, past: DataFrame, rows: DataFrame, lost: set[int]) -> None:
+        """A version that begins with such a dump now, and did not before: its row had values that nothing tells, if not
+        all of them are compared."""
+        told = {name.casefold() for name in (*self.fold.key, *self.fold.compare, str(self.fold.dump), *HISTORY)}
+        if not lost or not self.fold.compare or all(name.casefold() in told for name in rows.columns):
+            return
+        begins = f"unix_micros({VALID_FROM}) IN ({', '.join(map(str, sorted(lost)))})"
+        before = past.where(begins).select(*map(quoted, self.fold.key), VALID_FROM)
+        new = rows.where(begins).join(before, [*self.fold.key, VALID_FROM], "left_anti")
+        if found := new.selectExpr(f"min(unix_micros({VALID_FROM}))").collect()[0][0]:
+            self._refuse_lost(found)
 
     @property
     def _time(self) -> str:
@@ -159,8 +183,9 @@ class _Dumps:
     def _refuse_lost(self, at: int) -> None:
         model, time = self.subject.model, stamp(_EPOCH + timedelta(microseconds=at))
         raise RunFailed(
-            f"{model.file}:{model.body.line}: a dump of {model} came late, and the one after it"
-            f" ({self.fold.dump} {time}) is not in its input any more: what that showed cannot be told.",
-            remedy="Bring that dump again, too, or leave the late one out. Or build the history again, from the"
-            f" snapshots that there are now: mere run --full-refresh {model}",
+            f"{model.file}:{model.body.line}: a dump of {model} came late, and a version begins with the one after it"
+            f" ({self.fold.dump} {time}). That is not in its input any more: the history tells what it showed of the"
+            " columns in `compare`, and not of the others.",
+            remedy="Bring that dump again, too, or leave the late one out. Or build the history again, from the dumps"
+            f" that there are now: mere run --full-refresh {model}",
         )
