@@ -16,6 +16,7 @@ from mere.lake.query.spark import SparkView
 from mere.names import TableName
 from mere.project.lineage import outputs
 from mere.project.problems import Problems
+from mere.project.repeats import met_again
 from mere.project.times import BOUNDS, Times
 from mere.windows import Grain
 
@@ -37,6 +38,7 @@ class Read:
     time: str | None  # the column that is compared with :start and with :end wherever the table stands
     mixed: str | None = None  # what makes rows of its rows of several times before they are compared
     shifted: str | None = None  # a comparison by which rows outside of the window are read
+    again: int | None = None  # the line where it stands a second time, so that its rows meet rows of its own
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def analyze(
                 )
             )
     times = Times(tree, grain, lambda message, node, remedy: problems.add(place.error(message, node, remedy)), context)
-    return Query(text, tuple(_reads(times, place, problems)), frozenset(names), times, tree)
+    return Query(text, tuple(_reads(tree, times, place, problems)), frozenset(names), times, tree)
 
 
 class _Place:
@@ -157,7 +159,7 @@ def _spell_ctes(tree: exp.Expr) -> None:
             table.this.set("this", name)
 
 
-def _reads(times: Times, place: _Place, problems: Problems) -> Iterator[Read]:
+def _reads(tree: exp.Expr, times: Times, place: _Place, problems: Problems) -> Iterator[Read]:
     found: dict[TableName, list[exp.Table]] = {}
     for node in times.tables:
         with problems.gather():
@@ -171,6 +173,7 @@ def _reads(times: Times, place: _Place, problems: Problems) -> Iterator[Read]:
             next(iter(columns.values())) if len(columns) == 1 else None,
             next(filter(None, map(times.mixed, nodes)), None),
             next(filter(None, map(times.shifted, nodes)), None),
+            place.line(again) if (again := met_again(tree, nodes)) else None,
         )
 
 

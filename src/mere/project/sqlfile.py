@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,7 @@ def read_sql(
     inputs_of_kind = complete(settings.kind, inputs, file, line, in_header, problems, doubts)
     refuse_lookups_in_part(inputs_of_kind, audits, problems)
     _refuse_shifted(settings, query, problems)
+    _refuse_met_again(query, inputs_of_kind, file, problems)
     _refuse_taken(settings, query, file, line, problems)
     if time and not any(place.time for place in settings.inputs.values()):
         query.times.check_output(time.column)
@@ -150,6 +151,22 @@ def _refuse_shifted(settings: Settings, query: Query, problems: Problems) -> Non
                 place.entry.error(
                     f"`{read.shifted}` reads rows of other windows: a change of {read.table} would be missed there",
                     f"It is read whole: {in_header(read.table, 'on_change', 'rebuild')}, or write `kind: full`.",
+                )
+            )
+
+
+def _refuse_met_again(query: Query, inputs: Iterable[Input], file: str, problems: Problems) -> None:
+    """New rows would meet new rows alone, and never those that came before."""
+    new = {each.table for each in inputs if each.new_rows or each.changes}
+    for read in query.reads:
+        if read.table in new and read.again is not None:
+            problems.add(
+                ConfigError(
+                    f"{read.table} is read twice, and an append model gets its new rows alone, in both places",
+                    remedy=f"Where all rows are meant, read a view of it (`-- kind: view`, SELECT * FROM {read.table});"
+                    f" for the other write {in_header(read.table, 'new_rows', 'true')}.",
+                    file=file,
+                    line=read.again,
                 )
             )
 
