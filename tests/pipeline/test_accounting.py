@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import Shop
+from tests.pipeline.test_loading import put
 
 FILES = {
     "seeds/raw/cities.csv": """
@@ -94,3 +95,52 @@ def test_rows_are_counted_for_every_kind(shop: MakeShop) -> None:
         "gold.latest": (2, 1, 0, 0),
         "gold.total": (3, 1, 0, 0),
     }
+
+
+WITHOUT_TIME = {
+    "sources/bronze/s.yaml": "files: data/orders_*.csv\ncolumns: {id: bigint, at: timestamp_ntz}\n",
+    "models/silver/dropped.sql": """
+        -- kind: incremental
+        -- time_column: at
+        -- null_times: drop
+        SELECT id, at FROM bronze.s WHERE at >= :start AND at < :end
+    """,
+    "models/silver/aside.sql": """
+        -- kind: incremental
+        -- time_column: at
+        -- audits:
+        --   - assert: id > 0
+        --     quarantine: true
+        SELECT id, at FROM bronze.s WHERE at >= :start AND at < :end
+    """,
+}
+
+
+def test_rows_without_a_time_add_up_in_every_run(shop: MakeShop) -> None:
+    it = shop(WITHOUT_TIME)
+    put(it, "1", "1,2024-02-01 10:00:00", "2,", "3,", header="id,at")
+    assert run(it) == {
+        "bronze.s": (3, 3, 0, 0),
+        "silver.dropped": (3, 1, 0, 2),
+        "silver.aside": (3, 1, 2, 0),
+    }
+    put(it, "2", "4,2024-02-02 10:00:00", "5,", header="id,at")
+    put(it, "3", "6,", header="id,at")
+    assert it.plan()["silver.dropped"]["notes"] == []
+    it("run", "bronze.s")
+    assert it.plan()["silver.dropped"]["notes"] == ["2 rows of bronze.s have no at: they are dropped"]
+    found = run(it)
+    assert found == {
+        "silver.dropped": (3, 1, 0, 2),  # each is dropped once
+        "silver.aside": (5, 1, 4, 0),  # and put aside anew with all of its kind
+    }
+    put(it, "4", "7,2024-02-01 11:00:00", header="id,at")
+    found = run(it)
+    assert (found["silver.dropped"], found["silver.aside"]) == ((2, 2, 0, 0), (2, 2, 0, 0))
+    for read, written, quarantined, dropped in run_all(it).values():
+        assert read == written + quarantined + dropped
+
+
+def run_all(it: Shop) -> dict[str, tuple[int, int, int, int]]:
+    it("run", "--full-refresh")
+    return counted(it.runs()[0]["models"])

@@ -52,7 +52,7 @@ def lake(*tables: TableName) -> Facts:
 
 def build(model: Model, facts: FakeFacts) -> Step:
     """As a run does."""
-    step = plan_model(model, facts, Wish(), {})
+    step = plan_model(model, facts, Wish())
     table = facts.tables.setdefault(MERGED, Table("uuid"))
     table.write({1: (1,)})
     state = built(step, None, points_of(model, facts), "run", facts.now)
@@ -61,7 +61,7 @@ def build(model: Model, facts: FakeFacts) -> Step:
 
 
 def due(model: Model, facts: FakeFacts, **wish: Any) -> tuple[Action, str]:
-    step = plan_model(model, facts, Wish(**wish), {})
+    step = plan_model(model, facts, Wish(**wish))
     return step.action, "; ".join(step.reasons)
 
 

@@ -50,6 +50,7 @@ def test_an_append_model_behind_a_file_that_changed(way: str, on: str, it: Shop)
         it("branch", "create", on)
     put(it, "1", "1,CHANGED", header="id,city")
     put(it, "2", "2,Rome", header="id,city")
+    it("plan", *arguments, "--exit-code", exit_code=4)
     run, said = it.failed_run(*arguments)
     ways = printed(said)
     assert len(ways) == 2
@@ -63,6 +64,22 @@ def test_an_append_model_behind_a_file_that_changed(way: str, on: str, it: Shop)
     put(it, "3", "3,Bern", header="id,city")
     it("run", *arguments)
     assert it.rows("select id, city from silver.log", on) == [*cities[way], (3, "Bern")]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_decision_that_a_run_will_need_is_foreseen(at: int, it: Shop) -> None:
+    put(it, "1", "1,CHANGED", header="id,city")
+    put(it, "2", "2,Rome", header="id,city")
+    said = it("plan", "--exit-code", exit_code=4).stdout
+    assert "silver.log will need a decision: orders_1.csv is not what was loaded: rows of bronze.f will be" in said
+    ways = [line.split("   ")[0].strip() for line in said.splitlines() if line.startswith("  mere run")]
+    assert len(ways) == 2
+    typed(it, ways[at])
+    it("run")
+    assert it.rows("select city from silver.log") == [[("Oslo",), ("Rome",)], [("CHANGED",), ("Rome",)]][at]
+    assert it.plan() == {}
+    put(it, "3", "3,Bern", header="id,city")
+    it("plan", "--exit-code", exit_code=3)
 
 
 def test_what_is_accepted_by_a_plan_leaves_new_rows_due(it: Shop) -> None:

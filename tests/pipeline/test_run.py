@@ -14,6 +14,7 @@ from pyiceberg.types import LongType
 from mere.lake import faults
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import CITIES, DAILY, FIRST, SMALL, WHOLE, Shop, expected
+from tests.pipeline.test_loading import put
 
 NO_JVM = """
 import sys
@@ -349,6 +350,36 @@ def test_a_model_can_become_a_view_and_a_table_again(shop: MakeShop) -> None:
     assert not it.lake.at().is_view("gold.sum")
     assert it.rows("gold.sum") == [(27,)]
     assert it.plan() == {}
+
+
+def test_a_view_is_made_again_only_when_it_or_the_columns_below_changed(shop: MakeShop) -> None:
+    source = "sources/bronze/s.yaml"
+    it = shop(
+        {
+            source: "files: data/orders_*.csv\npath_columns: false\ncolumns: {id: bigint}\n",
+            "models/gold/all.sql": "-- kind: view\nSELECT * FROM bronze.s\n",
+            "models/gold/ids.sql": "-- kind: view\n-- audits: [{not_null: id}]\nSELECT id FROM gold.all\n",
+        }
+    )
+    put(it, "1", "1", header="id")
+    it("run")
+    made = {name: it.lake.at().pointer(f"gold.{name}") for name in ("all", "ids")}
+    put(it, "2", "2", header="id")
+    plan = it.plan()
+    assert "gold.all" not in plan
+    assert plan["gold.ids"]["action"] == "audit"
+    assert it.built() == {"bronze.s", "gold.ids"}
+    assert it.lake.at().pointer("gold.all") == made["all"]
+    assert "gold.all" not in it.runs()[0]["models"]
+    put(it, "3", "3,Rome", header="id,city")  # only the run can know that it has a new column
+    assert "gold.all" not in it.plan()
+    assert it.built() >= {"bronze.s", "gold.all"}
+    assert it.rows("select id, city from gold.all") == [(1, None), (2, None), (3, "Rome")]
+    assert it.plan() == {}
+    it.write({source: (it.folder / source).read_text() + "description: orders\n"})
+    assert it.plan() == {}
+    it.write({"models/gold/all.sql": "-- kind: view\nSELECT *, 1 AS one FROM bronze.s\n"})
+    assert it.plan()["gold.ids"]["reasons"] == ["the columns of gold.all may change"]
 
 
 # columns and times

@@ -189,7 +189,7 @@ def _exit_code(due: Plan, errors: Sequence[Finding], as_state: bool) -> int:
         return 1
     if not as_state:
         return 0
-    return ExitCode.DECISION if due.blocked else ExitCode.WORK if due.building else ExitCode.NOTHING
+    return ExitCode.DECISION if due.undecided else ExitCode.WORK if due.building else ExitCode.NOTHING
 
 
 def print_errors(errors: Sequence[Finding]) -> None:
@@ -219,8 +219,9 @@ def print_plan(due: Plan) -> None:
     for step in due.steps:
         for note in step.notes:
             click.echo(f"note: {step.model}: {note}")
-    for step in due.blocked:
-        click.echo(f"\n{step.model} needs a decision: {'; '.join(step.reasons)}")
+    for step in due.undecided:
+        why = step.asks or "; ".join(step.reasons)
+        click.echo(f"\n{step.model} {'will need' if step.asks else 'needs'} a decision: {why}")
         click.echo("\n".join(f"  {line}" for line in as_typed(step.remedy).splitlines()))
     for each in due.left_behind:
         click.echo(f"\n{each.table} is on {due.ref}, but {_why_left(each)}.")

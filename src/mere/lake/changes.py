@@ -102,12 +102,19 @@ def timeless(timeline: Timeline) -> int | None:
 
 def weight(timeline: Timeline, spans: Spans | None = None) -> tuple[int, int]:
     """The rows and bytes of the data files that may have rows in these spans, or of all."""
-    chosen = [
-        file
-        for file in timeline.live(timeline.metadata.current)
-        if file.content == DATA and (spans is None or file.times is None or file.times & spans)
-    ]
+    chosen = list(_within(timeline, spans))
     return sum(file.rows for file in chosen), sum(file.size for file in chosen)
+
+
+def rows_with_time(timeline: Timeline, spans: Spans) -> int:
+    """Of the same files, as far as they tell how many of their rows have none."""
+    return sum(file.rows - (file.nulls or 0) for file in _within(timeline, spans))
+
+
+def _within(timeline: Timeline, spans: Spans | None) -> Iterator[File]:
+    for file in timeline.live(timeline.metadata.current):
+        if file.content == DATA and (spans is None or file.times is None or file.times & spans):
+            yield file
 
 
 def added(timeline: Timeline, snapshots: Iterable[Snapshot]) -> Added:

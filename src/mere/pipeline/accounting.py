@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from mere.lake.metadata import Snapshot
 from mere.lake.tableset import TableSet
 from mere.names import TableName
+from mere.pipeline.facts import LakeFacts
 from mere.pipeline.state import Points
 from mere.pipeline.steps import Action, Step
+from mere.pipeline.timeless import Timeless
+from mere.project.model import Model
+from mere.windows import Spans
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,23 @@ class Accounting:
 NONE = Accounting()
 
 
-def rows_read(step: Step, since: Points, to: Points, tables: TableSet) -> int:
+def rows_read(step: Step, since: Points, to: Points, facts: LakeFacts) -> int:
     """As metadata counts them, so that nothing is read to know it: of the files that a step looks into, or, if it takes
     only what came and went in its inputs since they were last read, what their snapshots added and removed."""
     if step.action in (Action.ROWS, Action.KEYS):
-        return sum(_moved(name, since, to, tables) for name in to)
+        return sum(_moved(name, since, to, facts.tables) for name in to)
     return step.load.rows
+
+
+def rows_in_windows(model: Model, spans: Spans, timeless: Timeless, facts: LakeFacts) -> int:
+    """Rows without a time lie in no window, but count when they are due."""
+    assert model.time
+    times = model.time.read_for(spans)
+    read = sum(
+        facts.rows_with_time(each.table, each.time, times) if each.time else facts.load(each.table, None, None).rows
+        for each in model.inputs
+    )
+    return read + sum(count for table, count in timeless.rows.items() if not facts.tables.is_view(table))
 
 
 def _moved(name: str, since: Points, to: Points, tables: TableSet) -> int:

@@ -26,7 +26,7 @@ from mere.lake.show import LINEAGE
 from mere.lake.timeline import Timeline
 from mere.names import TableName
 from mere.pipeline import changed, materialize, tables, timeless, unfinished
-from mere.pipeline.accounting import NONE, Accounting, rows_read, rows_written
+from mere.pipeline.accounting import NONE, Accounting, rows_in_windows, rows_read, rows_written
 from mere.pipeline.asked import unasked
 from mere.pipeline.facts import LakeFacts, facts
 from mere.pipeline.failures import explained
@@ -43,7 +43,7 @@ from mere.pipeline.scd2 import build as scd2
 from mere.pipeline.scd2.subject import Subject
 from mere.pipeline.signed import Signed, sign
 from mere.pipeline.state import PROPERTY, Point, Points, State
-from mere.pipeline.steps import Action, Step, Wish, load_of
+from mere.pipeline.steps import Action, Step, Wish
 from mere.pipeline.traced import is_traced, traced
 from mere.project.model import Kind, Model
 from mere.sources.cache import cache_folder
@@ -110,11 +110,11 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
     begun, started_at = time.monotonic(), datetime.now(UTC)
     site.go_on()
     before = site.facts
-    step = plan_model(model, before, site.wish, {})
+    step = plan_model(model, before, site.wish)
     if starts_over(step, site.run, before):
         sign(site.signed, unfinished.start_over(site.lake, site.branch, site.target, model.name))
         before = site.facts
-        step = plan_model(model, before, site.wish, {})
+        step = plan_model(model, before, site.wish)
     if step.action is Action.BLOCKED:
         remedy = on_branch(within(step.remedy, site.branch), site.target, site.branch)
         raise RunFailed("; ".join(step.reasons), remedy=remedy)
@@ -239,7 +239,7 @@ class _Work:
 
     def _write(self, sieve: Sieve) -> None:
         if self.step.timeless:
-            self.timeless = timeless.look(self.step, self.before, self.site.shop)
+            self.timeless = timeless.look(self.step, self.before, self.site.shop, self.state)
         since = self.state.inputs if self.state else {}
         written = NEVER
         for written in self._writing(since, sieve):
@@ -321,17 +321,21 @@ class _Work:
             return NONE
         if isinstance(self.sieve, Loading):
             return Accounting(counts.rows, counts.good, counts.bad)
-        step, old = self.step, self.old
+        spans, old = self.step.spans, self.old
         if self.goes_on:
-            step = replace(step, load=load_of(self.model, self.before, step.spans | self.done))
+            spans = spans | self.done
             target = self.site.lake.at(self.site.target)
             old = target.metadata(name) if name in target else None
         by_key = self.model.kind in (Kind.MERGE, Kind.SCD2)
         written = rows_written(_since(new, old) if by_key else _own(new, old))
         if not self.model.inputs:  # a seed
             return Accounting(written + counts.bad, written, counts.bad)
-        read = rows_read(step, self.state.inputs if self.state else {}, self.points, self.tables)
-        return Accounting(read, written, counts.bad, self.timeless.dropped)
+        if self.model.time:
+            read = rows_in_windows(self.model, spans, self.timeless, self.before)
+        else:
+            read = rows_read(self.step, self.state.inputs if self.state else {}, self.points, self.before)
+        dropped = sum(self.timeless.rows.values()) if self.timeless.drops else 0
+        return Accounting(read, written, counts.bad, dropped)
 
     @property
     def scoped(self) -> bool:

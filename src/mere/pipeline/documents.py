@@ -115,6 +115,7 @@ def step_document(step: Step, tables: TableSet) -> Json:
         "windows": step.spans.to_json(),
         "rows": step.load.rows if step.builds else 0,
         "bytes": step.load.bytes if step.builds else 0,
+        "asks": step.asks,
         "remedy": step.remedy,
         "notes": list(step.notes),
     }

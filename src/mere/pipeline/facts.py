@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from mere.windows import NEVER, Grain, Span, Spans, instant
 
 # What reads manifests is imported where something changed: most plans find nothing to do.
 if TYPE_CHECKING:
+    from mere.lake.changes import Changes
     from mere.lake.timeline import Timeline
 
 _TICK = timedelta(microseconds=1)
@@ -104,23 +105,35 @@ class LakeFacts:
         return tables_of(sql)
 
     def changes(self, table: str, since: Point, column: str | None, grain: Grain | None) -> Delta:
+        found = self._changes(table, since, column, grain)
+        spans = found.spans if column or not found else None
+        timeless = column is not None and (found.nulls, found.nulls_removed) != (0, 0)
+        return Delta(spans, found.why, found.keeps_all, timeless)
+
+    def _changes(self, table: str, since: Point, column: str | None, grain: Grain | None) -> Changes:
         from mere.lake import changes, contents, history
 
         name = TableName.parse(table)
         timeline = self._timeline(name, column)
         lost = partial(history.lost_snapshot, self.lake.store, self.lake.reader, self.tables.commit, name)
         found = changes.changes(timeline, since.snapshot, grain, uuid=since.id, lost=lost)
-        found = contents.by_rows(found, timeline, since.snapshot, grain)
-        spans = found.spans if column or not found else None
-        timeless = column is not None and (found.nulls, found.nulls_removed) != (0, 0)
-        return Delta(spans, found.why, found.keeps_all, timeless)
+        return contents.by_rows(found, timeline, since.snapshot, grain)
+
+    def has_columns_of(self, table: str, old: Point, new: Point) -> bool:
+        if old.id != new.id:
+            return False
+        before, now = self._columns_at(table, old, new)
+        return old.schema == new.schema or (bool(before) and list(before.items()) == list(now.items()))
+
+    def _columns_at(self, table: str, *points: Point) -> Iterator[dict[int, tuple[str, object]]]:
+        """By field id, in order: names and types."""
+        schemas = {each["schema-id"]: each for each in self.tables.metadata(table).raw.get("schemas", [])}
+        for point in points:
+            fields = schemas.get(point.schema, {}).get("fields", [])
+            yield {field["id"]: (field["name"], field["type"]) for field in fields}
 
     def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
-        schemas = {each["schema-id"]: each for each in self.tables.metadata(table).raw.get("schemas", [])}
-        before, now = (
-            {field["id"]: (field["name"], field["type"]) for field in schemas.get(point.schema, {}).get("fields", [])}
-            for point in (old, new)
-        )
+        before, now = self._columns_at(table, old, new)
         changed = [name for id_, (name, kind) in before.items() if now.get(id_) != (name, kind)]
         return f"column {', '.join(changed)} changed" if changed else None
 
@@ -191,12 +204,22 @@ class LakeFacts:
 
         return changes.extent(self._timeline(table, column))
 
-    def timeless(self, table: TableName, column: str) -> int | None:
+    def timeless(self, table: TableName, column: str, since: Point | None = None) -> int | None:
         if self.tables.is_view(table):
             return None
         from mere.lake import changes
 
-        return changes.timeless(self._timeline(table, column))
+        if since is None:
+            return changes.timeless(self._timeline(table, column))
+        return self._changes(str(table), since, column, None).nulls
+
+    def rows_with_time(self, table: TableName, column: str, spans: Spans) -> int:
+        """Of the data files that may have rows in these spans. Of a view nobody knows: all rows behind it."""
+        if self.tables.is_view(table):
+            return self.load(table, None, None).rows
+        from mere.lake import changes
+
+        return changes.rows_with_time(self._timeline(table, column), spans)
 
     def _extent_of_view(self, table: TableName, column: str) -> Spans:
         with self.lake.sql(f'SELECT min("{column}"), max("{column}") FROM {table}', self.ref) as result:

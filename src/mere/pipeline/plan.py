@@ -6,20 +6,21 @@ are exact, where a plan can only say what a rebuilt input may touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from mere.errors import PlanError
 from mere.names import TableName
 from mere.pipeline import timeless
 from mere.pipeline.asked import with_unasked
-from mere.pipeline.evolution import keeps_columns, tightened, with_readers, with_table
+from mere.pipeline.effects import Effects
+from mere.pipeline.evolution import tightened, with_readers, with_table
 from mere.pipeline.keyed import with_key
 from mere.pipeline.left_behind import left_behind
 from mere.pipeline.loading import plan as loading
 from mere.pipeline.merge import plan as merge
 from mere.pipeline.quarantine.retry import with_retry
-from mere.pipeline.remedies import REBUILD
+from mere.pipeline.remedies import EXCHANGED, EXCHANGING, REBUILD
 from mere.pipeline.scd2 import plan as scd2
 from mere.pipeline.state import Point, Points, State, shape_of
 from mere.pipeline.steps import Action, Delta, Facts, Plan, Standing, Step, Wish, load_of
@@ -28,26 +29,27 @@ from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
 from mere.windows import LAST, NEVER, Grain, Span, Spans, stamp
 
-Effects = Mapping[str, Spans | None]  # tables that steps before will change, and where; None: anywhere
-
 
 def plan(graph: Graph, facts: Facts, selected: Iterable[TableName] | None = None, wish: Wish | None = None) -> Plan:
     wish = wish or Wish()
     chosen = set(graph.models if selected is None else selected)
     _refuse_missing(graph, facts, chosen)
     steps: list[Step] = []
-    effects: dict[str, Spans | None] = {}
+    effects = Effects()
     for model in graph.models.values():
         if model.name in chosen:
             step = with_readers(plan_model(model, facts, wish, effects), graph, facts)
             steps.append(step)
-            if step.builds and not keeps_columns(step):
-                # Which windows are the newest is known when it is known how far the rows go that it looks back at.
-                moves = model.time is not None and bool(model.time.context) and wish.limit is not None
-                exact = step.action is Action.WINDOWS and not moves and not _is_open(model, facts, effects)
-                effects |= dict.fromkeys(map(str, model.writes), step.spans if exact else None)
-                effects |= {str(model.name.quarantine): None} if step.timeless and model.quarantines else {}
+            # Which windows are the newest is known when it is known how far the rows go that it looks back at.
+            moves = model.time is not None and bool(model.time.context) and wish.limit is not None
+            exact = step.action is Action.WINDOWS and not moves and not _is_open(model, facts, effects)
+            effects.add(step, step.spans if exact else None, facts, same_code=step.builds and _is_code(model, facts))
     return Plan(facts.ref, facts.now, tuple(steps), left_behind(graph, facts))
+
+
+def _is_code(model: Model, facts: Facts) -> bool:
+    standing = facts.standing(model.name)
+    return standing is not None and standing.state is not None and same_code(model, standing.state.code)
 
 
 def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
@@ -66,7 +68,9 @@ def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
         )
 
 
-def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects) -> Step:
+def plan_model(model: Model, facts: Facts, wish: Wish, effects: Effects | None = None) -> Step:
+    """`effects`: of the steps before it that are yet to be done."""
+    effects = Effects() if effects is None else effects
     standing = facts.standing(model.name)
     if standing is None:
         return _afresh(model, facts, wish, effects, "never built")
@@ -218,18 +222,23 @@ def _history(model: Model, state: State, facts: Facts, effects: Effects) -> Step
 
 def _view(model: Model, state: State, facts: Facts, effects: Effects) -> Step:
     """A view follows its tables by itself, unless their columns change; but its audits have to be asked again."""
-    because = []
+    because, waits = list[str](), False
     for each in model.inputs:
-        for name, point in facts.points(each.table).items():
+        points = facts.points(each.table)
+        for name, point in points.items():
             old = state.inputs.get(name)
-            if old is None or (old.id, old.schema) != (point.id, point.schema):
-                because.append(f"the columns of {name} may have changed")
-        if effects.get(str(each.table), NEVER) is None:
-            because.append(f"{each.table} is rebuilt")
+            if old is None or not facts.has_columns_of(name, old, point):
+                because.append(f"the columns of {name} changed")
+            elif name in effects.columns:
+                because.append(f"the columns of {name} may change")
+            waits = waits or name in effects
+        because += [] if points else [f"{each.table} is built before it"]
     if because:
         return Step(model, Action.BUILD, tuple(because))
     moved = [why for each in model.inputs for why in _changed(each, state, facts, effects)] if model.audits else []
-    return Step(model, Action.AUDIT, tuple(moved), load=load_of(model, facts)) if moved else _skip(model)
+    if moved:
+        return Step(model, Action.AUDIT, tuple(moved), load=load_of(model, facts))
+    return replace(_skip(model), waits=waits)
 
 
 def _rows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects) -> Step:
@@ -259,7 +268,9 @@ def _rows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effects
         return _blocked(model, lost, accept="go on from its present rows")
     new = f"{delta.why} in {table}" if source.changes else f"new rows in {table}"
     why = f"{table} is built before it" if table in effects else new
-    return Step(model, Action.ROWS, (why,), load=load_of(model, facts))
+    step = Step(model, Action.ROWS, (why,), load=load_of(model, facts))
+    exchanged = effects.exchanged.get(table) if not source.changes and model.name not in wish.accepted else None
+    return replace(step, asks=exchanged, remedy=EXCHANGING.format(model, table)) if exchanged else step
 
 
 def _is_accepted(table: str, state: State, facts: Facts) -> bool:
@@ -275,8 +286,7 @@ def _exchanged(model: Model, why: str) -> Step:
         model,
         Action.BLOCKED,
         (why,),
-        remedy=f"mere run --accept {model}   to leave out what was exchanged, and take what is new\n"
-        + REBUILD.format(model),
+        remedy=EXCHANGED.format(model),
     )
 
 
@@ -303,7 +313,7 @@ def _windows(model: Model, state: State, facts: Facts, wish: Wish, effects: Effe
         return replace(_skip(model), pending=owed)
     reasons += ["rows without a time"] if loose and not due else []
     chosen = _limited(due, grain, wish)
-    notes = timeless.foretold(model, facts) if loose else ()
+    notes = timeless.foretold(model, facts, state) if loose else ()
     load = load_of(model, facts, chosen)
     return Step(model, Action.WINDOWS, tuple(reasons), chosen, False, loose, owed - chosen, load=load, notes=notes)
 

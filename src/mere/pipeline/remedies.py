@@ -9,9 +9,17 @@ import re
 
 from mere.names import MAIN, RUN_PREFIX, run_of
 
-REBUILD = "mere run --full-refresh {}   to build it again"
+REBUILD = "mere run --full-refresh {0}   to build it again"
+EXCHANGED = f"mere run --accept {{0}}   to leave out what was exchanged, and take what is new\n{REBUILD}"
+# Before the rows of its input are exchanged: a build of it would be of the old ones.
+EXCHANGING = (
+    "mere run --accept {0}   to leave out what is exchanged, and take what is new\n"
+    "mere run --select {1} && mere run --full-refresh {0}   to build it again from the rows that there are then"
+)
 
-_DECISION = re.compile(r"\bmere (run|plan) (?=--(?:accept|full-refresh|forward-only|allow-breaking)\b|  to begin anew)")
+_DECISION = re.compile(
+    r"\bmere (run|plan) (?=--(?:accept|select|full-refresh|forward-only|allow-breaking)\b|  to begin anew)"
+)
 _REBUILD = re.compile(r"mere run (?:--on \S+ )?--full-refresh \S+   to build it again$")
 _ACCEPT = re.compile(r"mere run (?:--on \S+ )?(--accept (\S+).*)")
 

@@ -156,7 +156,7 @@ def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.", branch: str 
 @contextmanager
 def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Held | None]:
     """Hold the tables that will be written, if any will."""
-    tables = [name for step in due.building for name in step.model.writes]
+    tables = [name for step in due.tried for name in step.model.writes] if due.building else []
     if not tables:
         yield None
         return
@@ -273,7 +273,8 @@ class _Running:
         return commit
 
     def _build(self, due: Plan) -> Mapping[TableName, Built]:
-        building = {step.model.name for step in due.building}
+        building = {step.model.name for step in due.tried}
+        waiting = {step.model.name for step in due.tried if step.waits}
         graph = self.project.graph
         chosen = [name for name in graph.models if name in building]
         needs = {name: (graph.upstream([name]) - {name}) & building for name in chosen}
@@ -289,10 +290,11 @@ class _Running:
                 built = build_model(graph.models[name], site, later[name])
             except BreakingChange as refused:
                 raise refused.read_by(partial(readers_of, graph, known, name)) from None
-            self.listen(Event("built" if built.step.builds else "unchanged", name, self._told(built)))
+            if built.step.builds or name not in waiting:
+                self.listen(Event("built" if built.step.builds else "unchanged", name, self._told(built)))
             return built
 
-        return self._execute(chosen, needs, build)
+        return self._execute(chosen, needs, build, waiting)
 
     def _compare(self, due: Plan, made: Mapping[TableName, Built]) -> set[TableName]:
         """Ask the audits between tables that what was built has not answered; what they relied upon is given."""
@@ -325,7 +327,10 @@ class _Running:
         names: Sequence[TableName],
         needs: Mapping[TableName, Set[TableName]],
         work: Callable[[TableName], Built],
+        waiting: Set[TableName] = frozenset(),
     ) -> dict[TableName, Built]:
+        """`waiting`: of what is nothing said if there was nothing to do."""
+
         def one(name: TableName) -> Built:
             begun = time.monotonic()
             try:
@@ -337,7 +342,11 @@ class _Running:
                 self.listen(Event("failed", name, failed))
                 raise
 
-        outcomes = execute(names, needs, one, self.request.threads, self._cancel, self.record.add)
+        def ended(name: TableName, outcome: Built | Failure | Unbuilt[TableName]) -> None:
+            if name not in waiting or not isinstance(outcome, Built) or outcome.step.builds:
+                self.record.add(name, outcome)
+
+        outcomes = execute(names, needs, one, self.request.threads, self._cancel, ended)
         self._refuse_failures()
         return {name: each for name, each in outcomes.items() if isinstance(each, Built)}
 

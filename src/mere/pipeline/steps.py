@@ -83,6 +83,10 @@ class Facts(Protocol):
         ...
 
     def changes(self, table: str, since: Point, column: str | None, grain: Grain | None) -> Delta: ...
+    def has_columns_of(self, table: str, old: Point, new: Point) -> bool:
+        """Whether the table has the same columns, in the same order; comments do not count."""
+        ...
+
     def columns_changed(self, table: str, old: Point, new: Point) -> str | None:
         """What became of columns that were there before, in words; None if columns were only added."""
         ...
@@ -124,8 +128,8 @@ class Facts(Protocol):
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]: ...
     def extent(self, table: TableName, column: str) -> Spans: ...
-    def timeless(self, table: TableName, column: str) -> int | None:
-        """How many rows at most have no time; None if that would have to be read."""
+    def timeless(self, table: TableName, column: str, since: Point | None = None) -> int | None:
+        """How many rows at most have no time, of all or of those that came since; None: that would have to be read."""
         ...
 
     def load(self, table: TableName, column: str | None, spans: Spans | None) -> Load: ...
@@ -195,6 +199,8 @@ class Step:
     drops: tuple[str, ...] = ()  # columns, as far as the plan can know them
     breaking: bool = False  # whether columns may be dropped or narrowed
     notes: tuple[str, ...] = ()  # what the user should know, whatever is done
+    asks: str = ""  # the decision that it will need once what it reads is built; `remedy` says which ways there are
+    waits: bool = False  # up to date, as far as can be told: a run looks again once what it reads is built
 
     @property
     def builds(self) -> bool:
@@ -220,6 +226,16 @@ class Plan:
     @property
     def building(self) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.builds)
+
+    @property
+    def tried(self) -> tuple[Step, ...]:
+        """What a run looks at again, in order."""
+        return tuple(step for step in self.steps if step.builds or step.waits)
+
+    @property
+    def undecided(self) -> tuple[Step, ...]:
+        """What needs a decision, now or in the run."""
+        return tuple(step for step in self.steps if step.action is Action.BLOCKED or step.asks)
 
     @property
     def blocked(self) -> tuple[Step, ...]:

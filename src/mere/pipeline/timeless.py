@@ -24,10 +24,17 @@ if TYPE_CHECKING:
 Counts = Mapping[TableName, int | None]  # rows without a time, of each input that is read in windows; None: unknown
 
 
-def counted(model: Model, facts: Facts) -> Counts:
-    """At most: a delete file may hide some of them."""
-    timed = {each.table: each.time for each in model.inputs if each.time}
-    return {table: facts.timeless(table, time) for table, time in timed.items() if facts.points(table)}
+def counted(model: Model, facts: Facts, state: State | None = None) -> Counts:
+    """At most: a delete file may hide some of them. `state`: only those that came since."""
+    timed = {each.table: each.time for each in model.inputs if each.time and facts.points(each.table)}
+    since = state.inputs if state else {}
+    return {table: facts.timeless(table, time, since.get(str(table))) for table, time in timed.items()}
+
+
+def _dropped(model: Model, facts: Facts, state: State | None) -> Counts:
+    """Each row is dropped once: those that were, when the table was built, do not count again."""
+    known = state is not None and state.null_times is NullTimes.DROP
+    return counted(model, facts, state if known else None)
 
 
 def is_unsettled(model: Model, state: State, facts: Facts) -> bool:
@@ -36,14 +43,14 @@ def is_unsettled(model: Model, state: State, facts: Facts) -> bool:
     return state.null_times != model.time.nulls and any(count != 0 for count in counted(model, facts).values())
 
 
-def foretold(model: Model, facts: Facts) -> tuple[str, ...]:
-    """What a build will do with them."""
+def foretold(model: Model, facts: Facts, state: State | None = None) -> tuple[str, ...]:
+    """What a build will do with them. `state`: of the table, if it is not built afresh."""
     assert model.time
+    drops = model.time.nulls is NullTimes.DROP
     fate = f"they go to {model.name.quarantine}" if model.quarantines else "a run fails if its query gives them"
-    fate = "they are dropped" if model.time.nulls is NullTimes.DROP else fate
-    return tuple(
-        f"{_some(model, table, count)}: {fate}" for table, count in counted(model, facts).items() if count != 0
-    )
+    counts = _dropped(model, facts, state) if drops else counted(model, facts)
+    fate = "they are dropped" if drops else fate
+    return tuple(f"{_some(model, table, count)}: {fate}" for table, count in counts.items() if count != 0)
 
 
 def _some(model: Model, table: TableName, count: int | None) -> str:
@@ -59,39 +66,48 @@ class Timeless:
 
     rows: Mapping[TableName, int] = field(default_factory=dict)  # without a time, of the inputs that have some
     frame: DataFrame | None = None  # what goes to the quarantine
-    dropped: int = 0
+    drops: bool = False
     told: tuple[str, ...] = ()
 
 
-def look(step: Step, facts: Facts, shop: Workshop) -> Timeless:
-    """Before anything is written, so that what nobody has decided on is refused."""
+def look(step: Step, facts: Facts, shop: Workshop, state: State | None) -> Timeless:
+    """Before anything is written, so that what nobody has decided on is refused. `state`: as in `foretold`."""
     from mere.pipeline.materialize import timeless_query
 
     model = step.model
     assert model.time
-    rows = _rows(model, facts, shop)
+    drops = model.time.nulls is NullTimes.DROP
+    rows = _settled(model, _dropped(model, facts, state), shop) if drops else _rows(model, facts, shop)
     told = tuple(_some(model, table, count) for table, count in rows.items())
-    if model.time.nulls is NullTimes.DROP or not rows:
-        return Timeless(rows, None, sum(rows.values()), tuple(f"{each}: dropped" for each in told))
+    if drops or not rows:
+        return Timeless(rows, None, True, tuple(f"{each}: dropped" for each in told))
     frame = timeless_query(model, shop)
     if frame is not None and model.quarantines:
-        return Timeless(rows, frame, 0, told)
+        return Timeless(rows, frame, False, told)
     # Rows of one input may have been meant for rows of another that have a time.
     several = sum(bool(each.time) for each in model.inputs) > 1
     if frame is None or several or not frame.isEmpty():
         raise _undecided(model, rows, told, knows=frame is not None)
-    return Timeless(rows, None, 0, tuple(f"{each}: the query leaves them out" for each in told))
+    return Timeless(rows, None, False, tuple(f"{each}: the query leaves them out" for each in told))
 
 
 def _rows(model: Model, facts: Facts, shop: Workshop) -> dict[TableName, int]:
     """Where the metadata of the files leave no doubt that there is none, nothing is read."""
+    return _settled(model, {table: 0 if count == 0 else None for table, count in counted(model, facts).items()}, shop)
+
+
+def _settled(model: Model, counts: Counts, shop: Workshop) -> dict[TableName, int]:
+    """Those of which some are there; what is not known is counted."""
     from mere.pipeline.materialize import input_frame
     from mere.pipeline.tables import quoted
 
-    known, found = counted(model, facts), {}
-    for each in model.inputs:
-        if each.time and known.get(each.table, 0) != 0:
-            found[each.table] = input_frame(each, shop).where(f"{quoted(each.time)} IS NULL").count()
+    inputs = {each.table: each for each in model.inputs}
+    found = {
+        table: input_frame(inputs[table], shop).where(f"{quoted(str(inputs[table].time))} IS NULL").count()
+        if count is None
+        else count
+        for table, count in counts.items()
+    }
     return {table: count for table, count in found.items() if count}
 
 
