@@ -20,8 +20,10 @@ def counted(change: Change, reader: MetadataReader) -> Change:
     try:
         old, new = change.old and change.old.value, change.new and reader.read(change.new.value)
         if old and new:
-            return change._replace(stats=reader.growth(old, new))
-        return change._replace(stats=growth(reader.read(old) if old else None, new))
+            stats = reader.growth(old, new)
+        else:
+            stats = growth(reader.read(old) if old else None, new)
+        return Change(change.key, change.old, change.new, stats)
     except LakeError:
         return change
 

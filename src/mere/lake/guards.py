@@ -97,6 +97,6 @@ def current_version(view: Metadata) -> Json:
 
 
 def _guarded(table: Metadata) -> Metadata | None:
-    set_ = {name: table.properties.get(name, _DEFAULTS[name]) for name in PROPERTIES}
-    missing = {name: value for name, value in PROPERTIES.items() if set_[name] != value}
+    properties = table.properties
+    missing = {name: value for name, value in PROPERTIES.items() if properties.get(name, _DEFAULTS[name]) != value}
     return table.with_properties(missing) if missing else None

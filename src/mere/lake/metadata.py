@@ -102,7 +102,7 @@ class Metadata:
         raw = None if id_ is None else self._snapshots.get(id_)
         return Snapshot(raw) if raw else None
 
-    @cached_property
+    @property
     def current(self) -> Snapshot | None:
         return self.snapshot(self.raw.get("current-snapshot-id"))
 
@@ -230,4 +230,6 @@ def growth(old: Metadata | None, new: Metadata | None) -> Stats:
 
 
 def _sum(snapshots: list[Snapshot]) -> Stats:
+    if len(snapshots) == 1:
+        return snapshots[0].stats
     return Stats(*map(sum, zip(*(snapshot.stats for snapshot in snapshots), strict=True))) if snapshots else Stats()

@@ -102,7 +102,7 @@ def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guar
         found = {change.key: change.new for change in todo if change.key.space is Space.RELATION}
         if strangers := request.fence.strangers(found):
             raise request.fence.unsigned(strangers)
-    todo = [change._replace(new=guard(change)) for change in todo]
+    todo = [Change(change.key, change.old, guard(change)) for change in todo]
     conflicts = tuple(conflict(key, parting, reader) for key in sorted(clashes))
     changes = tuple(counted(change, reader) for change in todo)
     return Publication(request.source.name, request.target, parting.base, changes, conflicts)
@@ -110,8 +110,7 @@ def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guar
 
 def _refuse_unnameable(branch: str, changes: Collection[Change]) -> None:
     """An engine can make what nothing else can name. It stays where it was made, and can be dropped there."""
-    relations = [change for change in changes if change.key.space is Space.RELATION and change.new is not None]
-    for table in (change.key.table for change in relations):
+    for table in (change.key.table for change in changes if change.key.space is Space.RELATION and change.new):
         if not table.is_plain:
             typed = shlex.quote(str(table))
             raise Unguarded(
@@ -135,7 +134,7 @@ def merge(parting: Divergence, reads: Collection[Key] = ()) -> tuple[list[Change
         if standing not in seen[key] or key in undone:
             clashes.add(key)
         elif standing != change.new:
-            todo.append(change._replace(old=standing))
+            todo.append(Change(key, standing, change.new))
     return todo, clashes
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 from mere.errors import ReadOnlyRef, RefNotFound
-from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space, Stats, difference
+from mere.lake.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space, Stats
 from mere.lake.port import Divergence, Edit, Head, Moved
 from mere.lake.refs import Ref, RefKind
 
@@ -48,19 +48,59 @@ _COMMIT_KINDS = {kind.value: kind for kind in CommitKind}
 
 
 class _Table(NamedTuple):
-    """How the entries of a space are read and moved. Each row is written only if it still holds the old value."""
+    """How the entries of a space are kept and moved. Each row is written only if it still holds the old value."""
 
-    select: str
+    name: str
+    ref: str
+    namespace: str
+    key: str
+    kind: str
+    value: str
     delete: str
     update: str
     insert: str
 
+    def joined(self, to: str, ref: str, alias: str) -> str:
+        """What stands on a ref for each row of a relation, if anything does."""
+        return (
+            f" LEFT JOIN {self.name} {alias} ON {alias}.{self.ref} = {ref}"
+            f" AND {alias}.{self.namespace} = {to}.namespace AND {alias}.{self.key} = {to}.name"
+        )
+
+    def entry(self, alias: str) -> tuple[str, str]:
+        return self.kind.format(row=alias), f"{alias}.{self.value}"
+
+    @property
+    def astray(self) -> str:
+        """Of given entries: what stands in their place, where it is not they."""
+        entry = self.entry("t")
+        return (
+            f"SELECT given.namespace, given.name, {', '.join(entry)} FROM {{given}}"
+            + self.joined("given", "given.ref", "t")
+            + f" WHERE {_differs(entry, ('given.kind', 'given.value'))}"
+        )
+
+    def apart(self, space: str) -> str:
+        """Of the keys that two refs touched: what stands on each, where it is not the same."""
+        here, there = self.entry("here"), self.entry("there")
+        return (
+            f"SELECT touched.space, touched.namespace, touched.name, {', '.join((*here, *there))} FROM touched"
+            + self.joined("touched", "?", "here")
+            + self.joined("touched", "?", "there")
+            + f" WHERE touched.space = '{space}' AND ({_differs(here, there)})"
+        )
+
+
+def _differs(one: tuple[str, str], other: tuple[str, str]) -> str:
+    """Whether two entries differ, of which there may be none. Databases compare with NULL in different words."""
+    (kind, value), (other_kind, other_value) = one, other
+    return f"({value} IS NULL) <> ({other_value} IS NULL) OR {value} <> {other_value} OR {kind} <> {other_kind}"
+
 
 _TABLES = {
     Space.RELATION: _Table(
-        "SELECT given.ref, t.table_namespace, t.table_name, lower(coalesce(t.iceberg_type, 'TABLE')),"
-        " t.metadata_location FROM {given} JOIN iceberg_tables t ON t.catalog_name = given.ref"
-        " AND t.table_namespace = given.namespace AND t.table_name = given.name",
+        *("iceberg_tables", "catalog_name", "table_namespace", "table_name"),
+        *("lower(coalesce({row}.iceberg_type, 'TABLE'))", "metadata_location"),
         "DELETE FROM iceberg_tables WHERE (catalog_name, table_namespace, table_name, metadata_location)"
         " IN (SELECT ref, namespace, name, old FROM {given})",
         "UPDATE iceberg_tables AS t SET iceberg_type = upper(given.kind), metadata_location = given.new,"
@@ -70,9 +110,8 @@ _TABLES = {
         " SELECT ref, namespace, name, upper(kind), new FROM {given}",
     ),
     Space.PROPERTY: _Table(
-        "SELECT given.ref, t.namespace, t.property_key, 'property', t.property_value"
-        " FROM {given} JOIN iceberg_namespace_properties t ON t.catalog_name = given.ref"
-        " AND t.namespace = given.namespace AND t.property_key = given.name",
+        *("iceberg_namespace_properties", "catalog_name", "namespace", "property_key"),
+        *("'property'", "property_value"),
         "DELETE FROM iceberg_namespace_properties WHERE (catalog_name, namespace, property_key, property_value)"
         " IN (SELECT ref, namespace, name, old FROM {given})",
         "UPDATE iceberg_namespace_properties AS t SET property_value = given.new FROM {given}"
@@ -82,6 +121,10 @@ _TABLES = {
         " SELECT ref, namespace, name, new FROM {given}",
     ),
 }
+_APART = f"""{_PARTED}, touched (space, namespace, name) AS (
+    SELECT x.space, x.namespace, x.name FROM mere_commits c {_OURS} JOIN mere_changes x ON x.seq = c.seq
+    UNION SELECT x.space, x.namespace, x.name FROM mere_commits c {_THEIRS} JOIN mere_changes x ON x.seq = c.seq)
+    {" UNION ALL ".join(table.apart(space.value) for space, table in _TABLES.items())}"""
 _CHANGES = (
     *("seq", "line", "space", "namespace", "name", "old_kind", "old", "new_kind", "new"),
     *("rows_added", "rows_removed", "files_added", "files_removed"),
@@ -141,6 +184,10 @@ def to_commit(row: Row, changes: Sequence[Change] = ()) -> Commit:
 
 def _to_entry(kind: str | None, value: str | None) -> Entry | None:
     return None if kind is None or value is None else Entry(_KINDS[kind], value)
+
+
+def _from_entry(entry: Entry | None) -> tuple[str | None, str | None]:
+    return (entry.kind.value, entry.value) if entry else (None, None)
 
 
 def _to_change(row: Row) -> Change:
@@ -259,28 +306,25 @@ def _standing(tx: Tx, name: str) -> Entries:
     return entries
 
 
-def _standing_at(tx: Tx, refs: Collection[str], keys: Collection[Key]) -> dict[str, dict[Key, Entry]]:
-    """The entries of some keys, ref by ref: a publish of ten tables must not read ten thousand rows."""
-    entries: dict[str, dict[Key, Entry]] = {ref: {} for ref in refs}
+def astray(tx: Tx, ref: str, entries: Mapping[Key, Entry | None]) -> dict[Key, Entry | None]:
+    """What stands on a ref in place of these: a publish of ten tables must not read ten thousand rows, nor make objects
+    of the ten that stand where they should."""
+    found: dict[Key, Entry | None] = {}
     for space, table in _TABLES.items():
-        wanted = [(ref, key.namespace, key.name) for ref in refs for key in keys if key.space is space]
-        for ref, namespace, name, kind, value in tx.rows_for(table.select, Given(("ref", "namespace", "name"), wanted)):
-            entries[ref][Key(space, namespace, name)] = Entry(_KINDS[kind], value)
-    return entries
-
-
-def standing_at(tx: Tx, ref: str, keys: Collection[Key]) -> dict[Key, Entry | None]:
-    """The entries of some keys on a ref; None where there is none."""
-    return dict.fromkeys(keys) | _standing_at(tx, [ref], keys)[ref]
+        expected = [
+            (ref, key.namespace, key.name, *_from_entry(entry)) for key, entry in entries.items() if key.space is space
+        ]
+        given = Given(("ref", "namespace", "name", "kind", "value"), expected)
+        for namespace, name, kind, value in tx.rows_for(table.astray, given):
+            found[Key(space, namespace, name)] = _to_entry(kind, value)
+    return found
 
 
 def standing_changes(tx: Tx, edit: Edit) -> list[Change]:
     """The edit's changes that are still to be made, in the order of their keys, if the target still allows them."""
-    reads = edit.reads or {}
-    standing = _standing_at(tx, [edit.target], {change.key for change in edit.changes} | reads.keys())[edit.target]
-    todo = [change for change in edit.changes if standing.get(change.key) != change.new]
-    moved = {change.key for change in todo if standing.get(change.key) != change.old}
-    moved |= {key for key, entry in reads.items() if standing.get(key) != entry}
+    found = astray(tx, edit.target, {change.key: change.old for change in edit.changes})
+    todo = [change for change in edit.changes if found.get(change.key, change.old) != change.new]
+    moved = {change.key for change in todo if change.key in found} | astray(tx, edit.target, edit.reads or {}).keys()
     if moved:
         raise Moved(sorted(moved))
     return sorted(todo, key=lambda change: change.key)
@@ -290,6 +334,8 @@ def move_pointers(tx: Tx, target: str, changes: Collection[Change]) -> None:
     done = 0
     for space, table in _TABLES.items():
         some = [change for change in changes if change.key.space is space]
+        if not some:
+            continue
         done += tx.run_for(table.delete, _moves(target, [change for change in some if not change.new]))
         done += tx.run_for(table.update, _moves(target, [change for change in some if change.old and change.new]))
         done += tx.run_for(table.insert, _moves(target, [change for change in some if not change.old]))
@@ -302,7 +348,7 @@ def _moves(ref: str, changes: Collection[Change]) -> Given:
         ("ref", "namespace", "name", "kind", "old", "new"),
         [
             (ref, key.namespace, key.name, new and new.kind.value, old and old.value, new and new.value)
-            for key, old, new in ((change.key, change.old, change.new) for change in changes)
+            for key, old, new, _ in changes
         ],
     )
 
@@ -348,12 +394,12 @@ def record(tx: Tx, edit: Edit, target: Ref, changes: Sequence[Change]) -> Commit
 
 
 def _change_row(seq: int, line: int, change: Change) -> Row:
-    key, old, new, stats = change.key, change.old, change.new, change.stats
+    key, old, new, stats = change
     return (
         *(seq, line, key.space.value, key.namespace, key.name),
-        *((old.kind.value, old.value) if old else (None, None)),
-        *((new.kind.value, new.value) if new else (None, None)),
-        *((stats.rows_added, stats.rows_removed, stats.files_added, stats.files_removed) if stats else (None,) * 4),
+        *_from_entry(old),
+        *_from_entry(new),
+        *(stats or (None,) * 4),
     )
 
 
@@ -373,11 +419,11 @@ def divergence(tx: Tx, ours: int, theirs: int) -> Divergence:
 
 def follow(tx: Tx, branch: Ref, target: str, seq: int) -> None:
     """Start a branch again from the target's new head, touching only what either side changed since they parted."""
-    touched = f"""{_PARTED}
-    SELECT x.space, x.namespace, x.name FROM mere_commits c {_OURS} JOIN mere_changes x ON x.seq = c.seq
-    UNION SELECT x.space, x.namespace, x.name FROM mere_commits c {_THEIRS} JOIN mere_changes x ON x.seq = c.seq"""
-    found = tx.rows(touched, (branch.head, seq))
-    keys = {Key(_SPACES[space], namespace, name) for space, namespace, name in found}
-    standing = _standing_at(tx, [branch.name, target], keys)
-    move_pointers(tx, branch.name, list(difference(standing[branch.name], standing[target]).values()))
+    changes = [
+        Change(Key(_SPACES[space], namespace, name), _to_entry(*entries[:2]), _to_entry(*entries[2:]))
+        for space, namespace, name, *entries in tx.rows(
+            _APART, (branch.head, seq, *(branch.name, target) * len(_TABLES))
+        )
+    ]
+    move_pointers(tx, branch.name, changes)
     tx.run("UPDATE mere_refs SET line = ?, head = ? WHERE name = ?", (new_line(tx, seq), seq, branch.name))

@@ -366,7 +366,7 @@ class SqlStore(ABC):
 
 def _hold(tx: Tx, branch: str, fence: Fence) -> None:
     """Raise, unless all that the fence is about is still so; until the transaction ends nobody changes it."""
-    if strangers := fence.strangers(rows.standing_at(tx, branch, fence.signed.keys())):
+    if strangers := rows.astray(tx, branch, fence.signed):
         raise fence.unsigned(strangers)
     # An update takes the rows, so that nobody else can take the leases before this ends. An expired one that nobody has
     # taken will do: whoever takes one deletes those first.
