@@ -6,7 +6,7 @@ All amounts are decimals, so that sums are equal to the last digit whichever eng
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,10 @@ def shared(name: str) -> Path:
     return Path(os.environ["BENCH_SHARED"], name)
 
 
-def checked(rows: Callable[[str], Iterable[Any]]) -> list[list[str]]:
+def checked(rows: Callable[[str], Iterable[Any]], checks: Mapping[str, str] = CHECKS) -> list[list[str]]:
     """Counts and sums of all tables, by a function that gives the rows of a query."""
     found = []
-    for table, sums in CHECKS.items():
+    for table, sums in checks.items():
         (row,) = rows(f"SELECT {sums} FROM {table}")
         found.append([table, *(str(value) for value in row)])
     return found

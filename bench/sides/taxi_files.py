@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.sides.answer import sized
-
-MONTH_ROWS = 3_000_000
+from bench.sides import taxi
 
 CHECKS = {
     "raw.yellow_trips": "count(*), sum(vendorid), sum(round(fare_amount * 100)::BIGINT), count(passenger_count)",
@@ -31,17 +29,12 @@ def months() -> int:
 
 
 def rows_a_month() -> int:
-    return min(MONTH_ROWS, sized(MONTH_ROWS))
+    return min(taxi.MONTH_ROWS, taxi.month_rows())
 
 
 def folder() -> Path:
-    return Path(os.environ["BENCH_SHARED"], "taxi")
+    return taxi.shared("taxi")
 
 
 def checked(rows: Callable[[str], Iterable[Any]]) -> list[list[str]]:
-    """Counts and sums of all tables, by a function that gives the rows of a query."""
-    found = []
-    for table, sums in CHECKS.items():
-        (row,) = rows(f"SELECT {sums} FROM {table}")
-        found.append([table, *(str(value) for value in row)])
-    return found
+    return taxi.checked(rows, CHECKS)
