@@ -168,7 +168,7 @@ BOMBS = {
     "select count(*) from unnest(array(select generate_series(1, 1000000000))) x": {"53200", "53400", "57014"},
     "select x from (select generate_series(1, y) x from (values (10000000000)) v(y)) s": {"53400", "53200"},
     "select 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!' ~ '^(a+)+$'": set(),  # RE2 does not mind
-    "select 'x' ~ '((a{1,1000}){1,1000}){1,1000}'": {"2201B"},
+    "select 'x' ~ '((a{1,1000}){1,1000}){1,1000}'": {"54001"},
     "select " + "repeat(" * 40 + "'x'" + ", 2)" * 40: {"54001"},
     "select " + "pg_size_pretty(" * 9 + "1" + ")" * 9: {"54001"},
     "select 1" + "::text::int" * 12: {"54001"},
@@ -230,8 +230,8 @@ def test_a_long_chain_of_texts_is_joined_at_once(house: House) -> None:
     [
         ("select " + "1," * 499_000 + "1", "54000"),
         ("select count(*) from gold.orders a1" + "".join(f", gold.orders a{n}" for n in range(2, 120)), "54001"),
-        ("select repeat('x', 10001)", "53200"),
-        ("select lpad('x', 10001)", "53200"),
+        ("select repeat('x', 9000000)", "53200"),
+        ("select lpad('x', 9000000)", "53200"),
     ],
 )
 def test_what_would_take_long_before_it_runs_is_refused(house: House, sql: str, sqlstate: str) -> None:

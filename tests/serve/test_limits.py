@@ -147,7 +147,7 @@ def test_what_was_not_used_for_the_longest_makes_room() -> None:
 
 def test_texts_that_were_read_are_kept_up_to_a_sum() -> None:
     for number in range(12):
-        statements.read(f"select {', '.join(['1'] * 15_000)} as x{number}")
+        statements.read(f"select array[{', '.join(['1'] * 15_000)}] as x{number}")
     assert statements._known.weight <= 200_000
     (first,), (second,) = statements.read("select 1"), statements.read("select 1")
     assert first.about["query"] is second.about["query"]

@@ -135,7 +135,13 @@ class LakeBackend:
                 if engine is not None:
                     self._retired.append(engine)  # statements may still run there
                 wanted = dict.fromkeys([*known, *(each for each in folders if not _below(each, known))])
-                engine = self._engine = Engine(list(wanted), self._lake.storage, self._resources, MACROS)
+                engine = self._engine = Engine(
+                    list(wanted),
+                    self._lake.storage,
+                    self._resources,
+                    MACROS,
+                    engine.watch if engine else None,
+                )
                 engine.add(functions.SIGNAL, self.activity.signal)
                 engine.add(functions.SET, self._set)
             return engine

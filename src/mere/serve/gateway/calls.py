@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from mere.lake.query.columns import quoted
 from mere.serve.gateway import casts, facts, formats, functions, guard, patterns
-from mere.serve.gateway.building import call, cast, macro, number, text
+from mere.serve.gateway.building import call, cast, macro, number, roomy, text
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.words import words
 
@@ -202,7 +202,7 @@ def _regexp_replace(values: _Args) -> exp.Expr:
     if new.is_string:
         new = text(new.name.replace("\\&", "\\0"))
     chosen = patterns.options(flags[0] if flags else None)
-    return call("regexp_replace", value, patterns.plain(pattern), new, text("s" + chosen))
+    return macro("regexp_replace", value, patterns.plain(pattern), new, text("s" + chosen))
 
 
 def _regexp_match(values: _Args) -> exp.Expr:
@@ -308,7 +308,7 @@ def _format(values: _Args) -> exp.Expr:
             raise PgError("22023", f'unrecognized format() type specifier "{kind}"')
         name = {"s": "text", "I": "quote_ident", "L": "quote_nullable"}[kind]
         pieces.append(macro(name, value))
-    return call("concat", *pieces) if pieces else text("")
+    return roomy(call("concat", *pieces), pieces) if pieces else text("")
 
 
 def _make_interval(values: _Args) -> exp.Expr:
@@ -358,9 +358,25 @@ def _neighbour(name: str) -> Callable[[_Args], exp.Expr]:
     return rewrite
 
 
+def _replace(values: _Args) -> exp.Expr:
+    return call("replace", *values) if guard.shrinks(values) else macro("replace", *values)
+
+
+def _concat(values: _Args) -> exp.Expr:
+    return roomy(call("concat", *values), values)
+
+
+def _concat_ws(values: _Args) -> exp.Expr:
+    between = [values[0]] * (len(values) - 2)
+    return roomy(call("concat_ws", *values), [*values[1:], *between[:1]], len(between))
+
+
 _REWRITES: dict[str, Callable[[_Args], exp.Expr]] = {
     "age": _age,
     "array_prepend": _array_prepend,
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+    "replace": _replace,
     "date": lambda values: cast(values[0], "DATE"),
     "date_bin": _date_bin,
     "date_part": _date_part,

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from mere.serve.gateway import calls, casts, facts, patterns, quantified
-from mere.serve.gateway.building import call, cast, macro, number, text
+from mere.serve.gateway import calls, casts, facts, likes, patterns, quantified
+from mere.serve.gateway.building import call, cast, macro, number, roomy, text
 from mere.serve.gateway.port import PgError
 
 
@@ -139,18 +139,6 @@ def _similar(node: exp.Expr) -> exp.Expr:
     return patterns.similar(node.this, node.expression)
 
 
-def _like(node: exp.Expr) -> exp.Expr:
-    """A backslash escapes, unless the query says otherwise."""
-    pattern = node.expression
-    if isinstance(node.parent, exp.Escape) or (pattern.is_string and "\\" not in pattern.name):
-        return node
-    if (several := quantified.patterns(node)) is not None:
-        return quantified.together(node, [_like(each) for each in several])
-    if isinstance(pattern, exp.Any | exp.All):
-        raise PgError("0A000", "LIKE with ANY or ALL takes a list of patterns that stands in the query")
-    return exp.Escape(this=node.copy(), expression=text("\\"))
-
-
 def _interval(node: exp.Expr) -> exp.Expr:
     """As one text: `1 day 02:00:00`."""
     value, unit = node.this, node.args.get("unit")
@@ -263,9 +251,11 @@ def _joined(node: exp.Expr) -> exp.Expr:
     if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
         return call("list_prepend", left, right)
     # A chain of them is cast as a whole.
-    if isinstance(node.parent, exp.DPipe) or not any(map(_is_text, _operands(node))):
+    if isinstance(node.parent, exp.DPipe):
         return node
-    return cast(node, "VARCHAR")
+    operands = list(_operands(node))
+    made = roomy(node, [each for each in operands if not isinstance(each, exp.Array)])
+    return cast(made, "VARCHAR") if any(map(_is_text, operands)) else made
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -298,14 +288,15 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.Div: _division,
     exp.Dot: _dot,
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), quantified.compared),
+    exp.Escape: likes.escape,
     exp.Extract: _extract,
     exp.HexString: _bits,
-    exp.ILike: _like,
+    exp.ILike: likes.like,
     exp.Interval: _interval,
     exp.JSONBExtract: _path,
     exp.JSONBExtractScalar: _path,
-    exp.Like: _like,
     exp.Lateral: _table,
+    exp.Like: likes.like,
     exp.Localtime: _time,
     exp.Localtimestamp: _time,
     exp.Mod: _division,

@@ -12,8 +12,9 @@ from mere.lake.query.bindings import load_extensions, reach_s3
 from mere.lake.query.columns import literal, quoted
 from mere.lake.query.query import Limits, connect
 from mere.lake.storage import Storage
-from mere.serve.gateway import functions
+from mere.serve.gateway import functions, memory
 from mere.serve.gateway.limits import Resources
+from mere.serve.gateway.memory import Watch
 from mere.serve.gateway.tables import SCHEMA, Tables
 
 if TYPE_CHECKING:
@@ -34,7 +35,14 @@ _OF_A_STATEMENT = "SET TimeZone = 'UTC'; SET streaming_buffer_size = '64KiB'"
 class Engine:
     """Locked once it is set up: no statement can change a setting, reach another folder or load an extension."""
 
-    def __init__(self, folders: Sequence[str], storage: Storage, resources: Resources, macros: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folders: Sequence[str],
+        storage: Storage,
+        resources: Resources,
+        macros: Sequence[str],
+        watch: Watch | None = None,
+    ) -> None:
         self.folders = tuple(folders)
         self.broken = False  # DuckDB gives up on the whole database after an error of its own
         self._connection = connect(Limits(resources.memory, resources.threads))
@@ -42,6 +50,12 @@ class Engine:
         self._filled: OrderedDict[str, None] = OrderedDict()
         self._idle: list[tuple[str, DuckDBPyConnection]] = []  # with the time zone, the last that was used at the end
         self.tables = Tables(self.cursor, storage)
+        from duckdb.func import PythonUDFType
+
+        (setting,) = self._connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
+        self.watch = watch or Watch(memory.parse(setting))
+        arrow, room = PythonUDFType.ARROW, self.watch.room
+        self._connection.create_function(functions.ROOM, room, ["BIGINT"], "BOOLEAN", type=arrow)
         self._set_up(storage, resources, macros)
 
     def _set_up(self, storage: Storage, resources: Resources, macros: Sequence[str]) -> None:

@@ -52,10 +52,11 @@ RENAMED = {
     "clock_timestamp": "now",
 }
 
-_LONGEST = 10_000  # bytes of a text that a function may make from a short one: thousands of them come at once
-_MOST = 1_000_000  # elements of a series that is a list
+ROOM = "mere_room"  # (bytes): whether there is memory for as many, of a function of Python's
+_FREE = 1000  # bytes of a row for which it is not asked
 
-_TOO_LONG = "error('53200:the text would be too long')"
+TOO_LONG = "53200:the text would be too long"
+_TOO_LONG = f"error('{TOO_LONG}')"
 _TOO_MANY = "error('53400:the series has too many elements')"
 
 # Macros of our own; `error('22012:…')` carries the SQLSTATE before the colon.
@@ -70,22 +71,28 @@ _MACROS = {
     " THEN error('2201E:cannot take logarithm of a negative number') ELSE ln(x) END",
     # Long texts are not counted against DuckDB's memory before they are made. The check stands in the argument: DuckDB
     # computes what is constant beforehand, and would not wait for a condition around the call.
-    "repeat(s, n)": f"repeat(s, CASE WHEN strlen(s) * n::HUGEINT > {_LONGEST} THEN {_TOO_LONG} ELSE"
-    " greatest(n, 0) END::BIGINT)",
-    "replace(s, a, b)": f"replace(CASE WHEN strlen(s)::HUGEINT * strlen(b) / greatest(strlen(a), 1) > {_LONGEST} * 100"
-    f" THEN {_TOO_LONG} ELSE s END, a, b)",
-    "lpad(s, n, p)": f"CASE WHEN p = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, CASE WHEN n > {_LONGEST} THEN"
-    f" {_TOO_LONG} ELSE greatest(n, 0) END::INTEGER, p) END",
-    "rpad(s, n, p)": f"CASE WHEN p = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, CASE WHEN n > {_LONGEST} THEN"
-    f" {_TOO_LONG} ELSE greatest(n, 0) END::INTEGER, p) END",
+    "room(n)": f"coalesce(n, 0) <= {_FREE} OR {ROOM}(least(n, 1e18)::BIGINT)",
+    "repeat(s, n)": f"repeat(s, CASE WHEN pg.room(strlen(s) * n::HUGEINT) THEN greatest(n, 0) ELSE {_TOO_LONG}"
+    " END::BIGINT)",
+    # What it grows by: as often as the one text is in there, by how much the other one is longer.
+    "replace(s, a, b)": "replace(CASE WHEN pg.room((strlen(s) - strlen(replace(s, a, '')))::HUGEINT"
+    f" * greatest(strlen(b) - strlen(a), 0) / greatest(strlen(a), 1)) THEN s ELSE {_TOO_LONG} END, a, b)",
+    # With each match it may have the text before and what is put in its place, and that the text itself some times.
+    "regexp_replace(s, p, r, f)": "regexp_replace(CASE WHEN pg.room((strlen(s) + 1)::HUGEINT * strlen(r)"
+    f" * CASE WHEN contains(r, chr(92)) THEN strlen(s) + 1 ELSE 1 END) THEN s ELSE {_TOO_LONG} END, p, r, f)",
+    "lpad(s, n, p)": "CASE WHEN p = '' THEN left(s, greatest(n, 0)) ELSE lpad(s, CASE WHEN pg.room(n * 4::HUGEINT)"
+    f" THEN greatest(n, 0) ELSE {_TOO_LONG} END::INTEGER, p) END",
+    "rpad(s, n, p)": "CASE WHEN p = '' THEN left(s, greatest(n, 0)) ELSE rpad(s, CASE WHEN pg.room(n * 4::HUGEINT)"
+    f" THEN greatest(n, 0) ELSE {_TOO_LONG} END::INTEGER, p) END",
     "bit_length(s)": "strlen(s) * 8",
     "initcap(s)": "list_aggregate(list_transform(regexp_extract_all(s, '[[:alnum:]À-ɏ]+|[^[:alnum:]À-ɏ]+'),"
     " lambda w: upper(w[1]) || lower(w[2:])), 'string_agg', '')",
     "to_hex(n)": "lower(to_hex(n))",
     "quote_ident(s)": "CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_$]*') AND s NOT IN (SELECT keyword_name FROM"
-    " duckdb_keywords() WHERE keyword_category = 'reserved') THEN s ELSE '\"' || replace(s, '\"', '\"\"') || '\"' END",
-    "quote_literal(s)": "'''' || replace(s::VARCHAR, '''', '''''') || ''''",
-    "quote_nullable(s)": "coalesce('''' || replace(s::VARCHAR, '''', '''''') || '''', 'NULL')",
+    " duckdb_keywords() WHERE keyword_category = 'reserved') THEN s"
+    " ELSE '\"' || pg.replace(s, '\"', '\"\"') || '\"' END",
+    "quote_literal(s)": "'''' || pg.replace(s::VARCHAR, '''', '''''') || ''''",
+    "quote_nullable(s)": "coalesce('''' || pg.replace(s::VARCHAR, '''', '''''') || '''', 'NULL')",
     "typeof(x)": "CASE split_part(typeof(x), '(', 1) WHEN 'INTEGER' THEN 'integer' WHEN 'BIGINT' THEN 'bigint' WHEN"
     " 'SMALLINT' THEN 'smallint' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real' WHEN 'DECIMAL' THEN"
     " 'numeric' WHEN 'HUGEINT' THEN 'numeric' WHEN 'VARCHAR' THEN 'text' WHEN 'BLOB' THEN 'bytea' WHEN 'TIMESTAMP' THEN"
@@ -95,9 +102,11 @@ _MACROS = {
     "string_to_array_null(s, d, n)": "list_transform(CASE WHEN s = '' THEN []::VARCHAR[] WHEN d = '' THEN [s]"
     " ELSE string_split(s, d) END, lambda e: nullif(e, n))",
     "array_to_string(a, d)": "CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: e IS NOT NULL)) = 0"
-    " THEN '' ELSE array_to_string(list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text(e)), d)"
+    f" THEN '' WHEN NOT pg.room(len(a) * strlen(d)::HUGEINT) THEN {_TOO_LONG}"
+    " ELSE array_to_string(list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text(e)), d)"
     " END",
     "array_to_string_null(a, d, n)": "CASE WHEN a IS NULL THEN NULL WHEN len(a) = 0 THEN ''"
+    f" WHEN NOT pg.room(len(a) * (strlen(d) + strlen(n))::HUGEINT) THEN {_TOO_LONG}"
     " ELSE array_to_string(list_transform(a, lambda e: coalesce(pg.text(e), n)), d) END",
     "array_length(a, n)": "CASE WHEN n = 1 THEN nullif(len(a), 0)::INTEGER END",
     "array_upper(a, n)": "CASE WHEN n = 1 THEN nullif(len(a), 0)::INTEGER END",
@@ -145,16 +154,28 @@ _MACROS = {
     " ELSE pg.filled(CASE WHEN negative AND regexp_matches(s, '[1-9]') THEN '-' ELSE '' END || CASE WHEN g THEN"
     " pg.grouped(pg.whole_text(split_part(s, '.', 1), z, p)) ELSE pg.whole_text(split_part(s, '.', 1), z, p) END ||"
     " CASE WHEN point THEN '.' || pg.fraction_text(split_part(s, '.', 2), o, fill) ELSE '' END, fill, width) END",
-    # A series that is a list is made at once, and not counted either.
-    "series(a, b, step)": "generate_series(a::BIGINT, CASE WHEN abs(b::HUGEINT - a::HUGEINT) / greatest(abs(step), 1)"
-    f" > {_MOST} THEN {_TOO_MANY} ELSE b END::BIGINT, CASE WHEN step = 0 THEN"
+    # A series that is a list is made at once, and not counted either: eight bytes an element.
+    "series(a, b, step)": "generate_series(a::BIGINT, CASE WHEN NOT pg.room(abs(b::HUGEINT - a::HUGEINT)"
+    f" / greatest(abs(step), 1) * 8) THEN {_TOO_MANY} ELSE b END::BIGINT, CASE WHEN step = 0 THEN"
     " error('22023:step size cannot equal zero') ELSE step END::BIGINT)",
-    "series_of_times(a, b, step)": "generate_series(a, CASE WHEN abs(epoch(b) - epoch(a)) /"
-    f" greatest(abs(epoch(step)), 0.000001) > {_MOST} THEN {_TOO_MANY} ELSE b END, step)",
+    "series_of_times(a, b, step)": "generate_series(a, CASE WHEN NOT pg.room(abs(epoch(b) - epoch(a)) * 8 /"
+    f" greatest(abs(epoch(step)), 0.000001)) THEN {_TOO_MANY} ELSE b END, step)",
+    # DuckDB tries all ways in which several % can match, one after another: of long texts there are too many.
+    "like_pattern(p)": "coalesce(list_aggregate(list_transform(regexp_extract_all(p, '\\\\.|[^\\\\]', 0, 's'),"
+    " lambda t: CASE t WHEN '%' THEN '.*' WHEN '_' THEN '.' ELSE regexp_escape(right(t, 1)) END), 'string_agg', ''),"
+    " '')",
+    "like(s, p)": "CASE WHEN p IS NULL THEN NULL WHEN strlen(s) <= 300 AND strlen(p) - strlen(replace(p, '%', '')) <= 2"
+    " THEN s LIKE p ESCAPE '\\' ELSE regexp_full_match(s, pg.like_pattern(p), 's') END",
+    # A regular expression that is not known beforehand. Each repetition makes it as many times as large.
+    "pattern(p)": "CASE WHEN strlen(p) > 300 OR regexp_matches(p, '\\{[0-9,]*[0-9]{3}') THEN"
+    " error('54001:the regular expression is too complex') ELSE p END",
+    # Texts in one: as many as there are, whatever their types.
+    "bytes(x)": "strlen(x::VARCHAR)",
 }
 
 # A macro that calls another is made after it.
 _FIRST = (
+    "room(n)", "bytes(x)", "replace(s, a, b)", "like_pattern(p)",
     "float_text(s)", "text(x)", "json_typeof(j)", "grouped(i)", "whole_text(i, z, p)", "fraction_text(f, o, fill)",
     "filled(s, fill, width)",
 )  # fmt: skip
@@ -167,24 +188,52 @@ MACROS = tuple(
 
 def _uses(signature: str) -> int:
     """How often a macro repeats the argument that it repeats most: calls in calls multiply that."""
-    body = _MACROS[signature]
-    names = re.findall(r"\w+", signature.partition("(")[2])
-    own = max(len(re.findall(rf"\b{name}\b", body)) for name in names)
-    inner = [_uses(each) for each in _MACROS if f"{SCHEMA}.{each.partition('(')[0]}(" in body]
-    return own * max(inner, default=1)
+    body = _expanded(_MACROS[signature])
+    return max(len(re.findall(rf"\b{name}\b", body)) for name in _parameters(signature))
+
+
+def _expanded(body: str) -> str:
+    """With the bodies of the macros that it calls in place of the calls."""
+    while (found := re.search(rf"\b{SCHEMA}\.(\w+)\(", body)) is not None:
+        arguments, end = _arguments(body, found.end())
+        signature = next(each for each in _MACROS if each.startswith(f"{found[1]}("))
+        given = dict(zip(_parameters(signature), arguments, strict=True))
+        inner = re.sub(r"\w+", lambda word, given=given: given.get(word[0], word[0]), _MACROS[signature])  # type: ignore[misc]
+        body = f"{body[: found.start()]}({inner}){body[end:]}"
+    return body
+
+
+def _parameters(signature: str) -> list[str]:
+    return re.findall(r"\w+", signature.partition("(")[2])
+
+
+def _arguments(text: str, start: int) -> tuple[list[str], int]:
+    """Of a call, from behind its parenthesis on, and where it ends."""
+    found, depth, at = [""], 0, start
+    for each in re.finditer(r"'(?:[^']|'')*'|.", text[start:], re.DOTALL):
+        at = start + each.end()
+        depth += (each[0] in "([") - (each[0] in ")]")
+        if depth < 0:
+            break
+        if each[0] == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += each[0]
+    return found, at
 
 
 USES = {signature.partition("(")[0]: _uses(signature) for signature in _MACROS}
 
 # Called by their own names, and answered by the macro of that name.
 OURS = words("""
-    mod div log sqrt ln repeat replace lpad rpad bit_length initcap to_hex quote_ident quote_literal quote_nullable
+    mod div log sqrt ln repeat lpad rpad bit_length initcap to_hex quote_ident quote_literal quote_nullable
     string_to_array array_to_string array_length array_upper array_lower array_ndims array_remove array_replace
     array_positions date_trunc json_typeof jsonb_typeof width_bucket
 """)
 
 # Rewritten in the tree, by `dialect`.
 REWRITTEN = words("""
+    replace concat concat_ws
     pg_typeof to_char to_date to_timestamp date_part age regexp_replace regexp_match regexp_matches
     regexp_split_to_array regexp_split_to_table regexp_count regexp_like regexp_substr format round trunc
     array_prepend make_interval num_nulls num_nonnulls substring string_to_table json_extract_path
@@ -222,6 +271,7 @@ DUCKDB = (
     strftime strptime to_timestamp date_part age regexp_replace regexp_extract regexp_extract_all regexp_matches
     string_split_regex round trunc list_prepend list_transform list_filter list_distinct array_to_string len
     json_extract json_extract_string json_each json_keys json_transform from_json range epoch time_bucket to_years
+    regexp_escape
     to_months to_days to_hours to_minutes to_seconds to_microseconds to_weeks encode decode hex unhex base64
     from_base64 substring lpad rpad repeat replace strlen trim date_trunc mod bit_length list_slice list_has_all
     list_has_any list_contains count_star position overlay like_escape ilike_escape not_like_escape not_ilike_escape
@@ -230,7 +280,7 @@ DUCKDB = (
     minute second list_extract array_slice quantile_cont quantile_disc list first last arbitrary json_contains
     json_exists array_extract struct_extract
 """)
-    | {SIGNAL, SET}
+    | {SIGNAL, SET, ROOM}
 )
 
 

@@ -113,6 +113,10 @@ def too_many_rows(limit: int) -> PgError:
     )
 
 
+def no_memory() -> PgError:
+    return PgError("53200", "out of memory", hint="The queries that run now take all of it. Try again, or read less.")
+
+
 def timed_out() -> PgError:
     return PgError("57014", "canceling statement due to statement timeout")
 

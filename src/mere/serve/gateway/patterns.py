@@ -6,8 +6,10 @@ import re
 
 from sqlglot import exp
 
-from mere.serve.gateway.building import call, number, text
+from mere.serve.gateway.building import call, macro, number, text
 from mere.serve.gateway.port import PgError
+
+_MOST = 1000  # states: a text is looked at with each of them, and nobody can interrupt that
 
 _WORDS = {r"\m": r"\b", r"\M": r"\b", r"\y": r"\b", r"\Y": r"\B", r"\Z": r"\z"}
 
@@ -15,11 +17,29 @@ _WORDS = {r"\m": r"\b", r"\M": r"\b", r"\y": r"\b", r"\Y": r"\B", r"\Z": r"\z"}
 def plain(pattern: exp.Expr) -> exp.Expr:
     """The pattern with RE2's escapes, where it is known already."""
     if not pattern.is_string:
-        return pattern
+        return macro("pattern", pattern)
     written = pattern.name
+    if size(written) > _MOST:
+        raise PgError("54001", "the regular expression is too complex")
     if re.search(r"\\[1-9]", written) or re.search(r"\(\?(?:[=!]|<[=!])", written):
         raise PgError("0A000", "a regular expression with back references or lookarounds is not supported")
     return text(re.sub(r"\\(?:\\|[mMyYZ])", lambda found: _WORDS.get(found[0], found[0]), written))
+
+
+def size(pattern: str) -> int:
+    """About as many states as it has: each repetition makes what it repeats as many times as large."""
+    total, groups, last = 0, [0], 1
+    for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", pattern, re.DOTALL):
+        if found[0] == "(":
+            groups.append(total)
+        elif found[0] == ")" and len(groups) > 1:
+            last = total - groups.pop()
+        elif found[1]:
+            total += last * max(0, int(found[2] or found[1]) - 1)
+            last *= max(1, int(found[2] or found[1]))
+        elif found[0] not in "?*+":
+            total, last = total + 1, 1
+    return total
 
 
 def matches(value: exp.Expr, pattern: exp.Expr, *, insensitive: bool, flags: str = "") -> exp.Expr:

@@ -20,6 +20,7 @@ from mere.serve.gateway.catalog import Surroundings
 from mere.serve.gateway.compiler import Compiled, Compiler
 from mere.serve.gateway.dialect import Context
 from mere.serve.gateway.limits import Budget
+from mere.serve.gateway.memory import Strain
 from mere.serve.gateway.origins import Columns
 from mere.serve.gateway.port import Described, Field, PgError, Statement
 from mere.serve.gateway.roles import Role
@@ -275,6 +276,7 @@ class Running:
         self._zone = zone
         self._cursor: DuckDBPyConnection = compiled.engine.lend(zone)
         self._budget = Budget(timeout, self._cursor.interrupt)
+        self._strain: Strain | None = None
         self._lock = threading.Lock()
         self._cancelled = self._closed = False
         self._ended = False  # well: all rows were taken
@@ -335,7 +337,7 @@ class Running:
     @contextmanager
     def _working(self) -> Iterator[None]:
         try:
-            with self._budget.running():
+            with self._budget.running(), self._compiled.engine.watch.over(self._cursor.interrupt) as self._strain:
                 if self._cancelled:
                     raise limits.cancelled()
                 yield
@@ -349,6 +351,8 @@ class Running:
             return limits.timed_out()
         if self._cancelled:
             return limits.cancelled()
+        if self._strain is not None and self._strain.stopped:
+            return limits.no_memory()
         compiled = self._compiled
         return errors.of_duckdb(error, compiled.written, compiled.folders, compiled.columns)
 
