@@ -131,6 +131,30 @@ def test_an_alarm_that_fails_is_told_and_the_others_still_ring(caplog: pytest.Lo
         assert rung.wait(5)
 
 
+LARGE = {
+    "in": f"select 1 where 1 in ({', '.join(map(str, range(40_000)))})",
+    "values": f"select count(*) from (values {', '.join(f'({n})' for n in range(15_000))}) v",
+    "case": f"select case {' '.join(f'when 1 = {n} then {n}' for n in range(8_000))} end",
+    "columns": f"select {', '.join(f'{n} as c{n}' for n in range(30_000))}",
+}
+
+
+@pytest.mark.parametrize("sql", LARGE.values(), ids=LARGE)
+def test_reading_and_compiling_are_part_of_a_statements_time(backend: LakeBackend, sql: str) -> None:
+    session = backend.connect("ann", "main", {"statement_timeout": "100"})
+    start = time.monotonic()
+    error = failure(session, sql)
+    assert error.sqlstate == "57014"
+    assert time.monotonic() - start < 6, "of a tenth of a second, on a busy machine"
+
+
+def test_what_is_compiled_can_be_cancelled(backend: LakeBackend) -> None:
+    session = backend.connect("ann", "main", {})
+    threading.Timer(0.2, session.cancel).start()
+    assert failure(session, LARGE["case"]).message == "canceling statement due to user request"
+    assert rows(session, "select 1") == [("1",)]
+
+
 # What is kept
 
 

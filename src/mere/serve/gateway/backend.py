@@ -54,6 +54,7 @@ class LakeBackend:
         database = self._meant(user, database)
         session = LakeSession(self, user, database, settings, process)
         self._sessions[session.number] = session
+        self.engine_for(())  # its start is no part of the first statement's time
         return session
 
     def _set(self, session: int, name: str | None, value: str | None, local: bool | None) -> str | None:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from mere.serve.gateway import calls, casts, facts, likes, patterns, quantified
+from mere.serve.gateway import calls, casts, facts, likes, limits, patterns, quantified
 from mere.serve.gateway.building import call, cast, macro, number, roomy, text
 from mere.serve.gateway.port import PgError
 
@@ -39,6 +39,7 @@ def mend(tree: exp.Expr, context: Context) -> exp.Expr:
     holder = exp.Paren(this=tree)
     # The deepest first: what is put in place of an expression holds the expression itself, mended.
     for node in reversed(list(tree.find_all(exp.Expr))):
+        limits.go_on()
         mended = _mended(node, context)
         if mended is not node:
             node.replace(mended)
@@ -70,6 +71,11 @@ class _DuckDB(DuckDB):
 
     class Generator(DuckDBGenerator):
         MULTI_ARG_DISTINCT = True
+
+        def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+            limits.go_on()
+            return super().sql(expression, key, comment)
+
         TRANSFORMS = {  # noqa: RUF012
             **DuckDBGenerator.TRANSFORMS,
             exp.Lateral: lambda self, node: self.lateral_sql(node),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from mere.names import near
-from mere.serve.gateway import functions
+from mere.serve.gateway import functions, limits
 from mere.serve.gateway.catalog.rewrite import is_array_of_rows
 from mere.serve.gateway.port import PgError
 from mere.serve.gateway.words import words
@@ -62,6 +62,7 @@ def check(tree: exp.Expr) -> None:
     """PgError, unless the query reads and does nothing else."""
     joins = 0
     for number, node in enumerate(tree.walk()):
+        limits.go_on()
         if number > MOST_NODES:
             raise PgError("54000", "the statement is too long")
         check_node(node)
@@ -202,6 +203,7 @@ def confirm(engine: Engine, sql: str, tables: Collection[str]) -> None:
     if len(found["statements"]) != 1:
         raise PgError("42601", "cannot insert multiple commands into a prepared statement")
     for node in _nodes(found["statements"]):
+        limits.go_on()
         _confirm_node(node, tables)
 
 

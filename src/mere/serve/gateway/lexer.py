@@ -14,6 +14,7 @@ from typing import NoReturn
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import Token, TokenType
 
+from mere.serve.gateway import limits
 from mere.serve.gateway.port import PgError
 
 MOST_TOKENS = 200_000
@@ -102,6 +103,7 @@ class _Lexer:
     def read(self) -> list[Token]:
         match, text = _PIECE.match, self.text
         while self._at < len(text):
+            limits.go_on()
             start = self._at
             piece = match(text, start)
             if piece is None:

@@ -37,12 +37,12 @@ class Resources:
 
 
 class Budget:
-    """The time of one statement. It runs only while DuckDB works on it, and not while the client reads."""
+    """The time of one statement. It runs only while the server works on it, and not while the client reads."""
 
-    def __init__(self, limit: timedelta | None, interrupt: Callable[[], object]) -> None:
+    def __init__(self, limit: timedelta | None, interrupt: Callable[[], object] = lambda: None) -> None:
         self._left = limit.total_seconds() if limit is not None else None
-        self._interrupt = interrupt
-        self.spent = False
+        self.interrupt = interrupt  # of what works on it now
+        self.spent = self.cancelled = False
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -54,9 +54,31 @@ class Budget:
             yield
         self._left = max(0.0, self._left - (time.monotonic() - start))
 
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """While it is read and compiled, in this thread: `go_on` fails once the time is over."""
+        _OF_THREAD.budget = self
+        try:
+            with self.running():
+                yield
+        finally:
+            _OF_THREAD.budget = None
+
     def _end(self) -> None:
         self.spent = True
-        self._interrupt()
+        self.interrupt()
+
+
+_OF_THREAD = threading.local()
+
+
+def go_on() -> None:
+    """Asked at every piece of a statement that is being prepared: nobody can interrupt Python from outside."""
+    budget: Budget | None = getattr(_OF_THREAD, "budget", None)
+    if budget is not None and budget.cancelled:
+        raise cancelled()
+    if budget is not None and budget.spent:
+        raise timed_out()
 
 
 class _Clock:

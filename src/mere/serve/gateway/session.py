@@ -55,6 +55,7 @@ class LakeSession:
         self._initial = self._settings
         self._local: dict[str, str] = {}
         self._running: set[Running] = set()
+        self._prepared: Budget | None = None  # of the statement that is being read or compiled
         self._lock = threading.Lock()
         for name, value in settings.items():
             self._set(name, value)
@@ -69,12 +70,13 @@ class LakeSession:
         return self._pin.commit if self._pin else None
 
     def read(self, text: str) -> list[Statement]:
-        return statements.read(text)
+        with self._preparing(Budget(self._timeout())):
+            return statements.read(text)
 
     def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
         if (shown := self._shown(statement)) is not None:
             return Described((), _fields(shown.schema), shown.schema)
-        compiled = self._compiler().compile(statement.about["query"].tree, declared)
+        compiled, budget = self._compiled(statement, declared)
         try:
             sql = compiled.sql_without_values if values is None else compiled.sql
             compiled.confirm(sql)
@@ -84,7 +86,7 @@ class LakeSession:
             zone = self.settings["TimeZone"]
             if values is None and zone in compiled.described:
                 return compiled.described[zone]
-            with self._execution(compiled) as running:
+            with self._execution(compiled, budget) as running:
                 schema, named = running.schema(sql, values)
             described = Described(compiled.oids, _fields(named, compiled.origins), schema)
             if values is None:
@@ -96,7 +98,7 @@ class LakeSession:
     def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> LakeAnswer | FixedAnswer:
         if (shown := self._shown(statement)) is not None:
             return FixedAnswer(shown)
-        compiled = self._compiler().compile(statement.about["query"].tree, oids)
+        compiled, budget = self._compiled(statement, oids)
         try:
             if compiled.oids and not values:
                 raise PgError("42P02", "there is no parameter $1")
@@ -107,9 +109,11 @@ class LakeSession:
             if statement.about.get("explain") and self._role.is_restricted:
                 raise PgError("42501", "permission denied to explain: a plan would show what this role may not see")
             if statement.about.get("explain"):
-                with self._execution(compiled) as running:
+                with self._execution(compiled, budget) as running:
                     return FixedAnswer(_plan(running.explain(sql, values)))
-            return LakeAnswer(self._start(compiled), sql, values, self._role.limits.rows, self._stop, self._gate())
+            return LakeAnswer(
+                self._start(compiled, budget), sql, values, self._role.limits.rows, self._stop, self._gate()
+            )
         except BaseException:
             compiled.release()
             raise
@@ -199,6 +203,8 @@ class LakeSession:
     # Running
 
     def cancel(self) -> None:
+        if (prepared := self._prepared) is not None:
+            prepared.cancelled = True
         with self._lock:
             running = list(self._running)
         for each in running:
@@ -242,8 +248,24 @@ class LakeSession:
             self._seen = pin, self._role, seen
         return self._seen[2]
 
-    def _start(self, compiled: Compiled) -> Running:
-        running = Running(compiled, self.settings["TimeZone"], self._timeout())
+    def _compiled(self, statement: Statement, oids: Sequence[int]) -> tuple[Compiled, Budget]:
+        """With what is left of its time."""
+        budget = Budget(self._timeout())
+        with self._preparing(budget):
+            compiled = self._compiler().compile(statement.about["query"].tree, oids)
+        return compiled, budget
+
+    @contextmanager
+    def _preparing(self, budget: Budget) -> Iterator[None]:
+        self._prepared = budget
+        try:
+            with budget.preparing():
+                yield
+        finally:
+            self._prepared = None
+
+    def _start(self, compiled: Compiled, budget: Budget) -> Running:
+        running = Running(compiled, self.settings["TimeZone"], budget)
         with self._lock:
             self._running.add(running)
         return running
@@ -253,8 +275,8 @@ class LakeSession:
             self._running.discard(running)
 
     @contextmanager
-    def _execution(self, compiled: Compiled) -> Iterator[Running]:
-        running = self._start(compiled)
+    def _execution(self, compiled: Compiled, budget: Budget) -> Iterator[Running]:
+        running = self._start(compiled, budget)
         try:
             yield running
         finally:
@@ -271,11 +293,12 @@ class LakeSession:
 class Running:
     """A statement in DuckDB, on a connection of its own. One thread works on it at a time; any may cancel it."""
 
-    def __init__(self, compiled: Compiled, zone: str, timeout: timedelta | None) -> None:
+    def __init__(self, compiled: Compiled, zone: str, budget: Budget) -> None:
         self._compiled = compiled
         self._zone = zone
         self._cursor: DuckDBPyConnection = compiled.engine.lend(zone)
-        self._budget = Budget(timeout, self._cursor.interrupt)
+        self._budget = budget
+        budget.interrupt = self._cursor.interrupt
         self._strain: Strain | None = None
         self._lock = threading.Lock()
         self._cancelled = self._closed = False

@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mere.serve.gateway import lexer
+from mere.serve.gateway import lexer, limits
 from mere.serve.gateway.port import PgError
 
 # Those with a grammar of their own: substring(x FROM 2 FOR 3).
@@ -24,6 +24,10 @@ _GRAMMAR = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
 
 
 class _Parser(PostgresParser):
+    def _advance(self, times: int = 1) -> None:
+        limits.go_on()
+        super()._advance(times)
+
     # After AS, every word is a name: `1 AS select`.
     RESERVED_TOKENS: ClassVar = PostgresParser.RESERVED_TOKENS - {TokenType.SELECT}
     FUNCTIONS: ClassVar = {}
