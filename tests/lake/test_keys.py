@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringType
 
-from mere.lake.keys import KEY
+from mere.lake.keys import KEY, as_text, names_in
 from mere.lake.lake import Lake
 from mere.lake.show import key_of
 
@@ -44,6 +44,18 @@ def test_only_required_plain_columns_become_identifier_fields(key: str, fields: 
     ]
     names = [name.strip() for name in key.split(",")]
     assert key_of(lake.at("main").metadata("gold.t")) == (() if key == "gone" else tuple(names))
+
+
+ODD = ["a,b", 'say "x"', '"all"', " lead", "back`tick", "umläut", "a b", ",", '"', "it's", "{x}"]
+
+
+def test_a_name_may_have_any_characters() -> None:
+    assert names_in(as_text(ODD)) == ODD
+    for name in ODD:
+        assert names_in(as_text([name])) == [name]
+        assert names_in(as_text(["id", name, "b"])) == ["id", name, "b"]
+    assert names_in('id , "a,b" ,c') == ["id", "a,b", "c"]
+    assert as_text(["id", "Name"]) == "id,Name"
 
 
 def test_a_key_that_goes_takes_them_along_and_no_schema_is_ever_changed(lake: Lake) -> None:

@@ -28,6 +28,7 @@ from mere.cli.rendering import cell, plain
 from mere.errors import UsageError
 from mere.lake.commits import Stats
 from mere.lake.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
+from mere.lake.keys import names_in
 from mere.lake.query import Limits
 from mere.lake.show import OWN, Description, Moment, history
 from mere.words import counted
@@ -212,7 +213,8 @@ def _history_row(found: Moment) -> tuple[object, ...]:
     "keys",
     multiple=True,
     metavar="COL,…",
-    help="With --rows: match rows by these columns. May be repeated. Default: the table's own key.",
+    help="With --rows: match rows by these columns. May be repeated. Default: the table's own key. A name with a comma "
+    "stands in double quotes.",
 )
 @click.option("--no-key", is_flag=True, help="With --rows: compare whole rows, even if the table has a key.")
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="At most so many samples.")
@@ -265,7 +267,7 @@ def _compared_rows(
         return {}
     if keys and no_key:
         raise UsageError("--key and --no-key contradict each other.")
-    columns = [name.strip() for key in keys for name in key.split(",")] if keys else [] if no_key else None
+    columns = [name for key in keys for name in names_in(key)] if keys else [] if no_key else None
     compared = found.rows(key=columns, tables=tables, samples=limit, limits=Limits(memory=memory))
     return {str(each.table): each for each in compared}
 

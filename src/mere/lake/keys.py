@@ -6,10 +6,12 @@ for engines that look there: these have to be required, of one value, and no flo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 KEY = "mere.key"
+_NAME = re.compile(r'(?:^|,)\s*(?:("(?:[^"]|"")*")\s*(?=,|$)|([^,]*))')
 _FLOATS = ("float", "double")
 
 Json = Mapping[str, Any]
@@ -17,7 +19,23 @@ Json = Mapping[str, Any]
 
 def key_names(properties: Mapping[str, str]) -> list[str]:
     text = properties.get(KEY)
-    return [name.strip() for name in text.split(",")] if text else []
+    return names_in(text) if text else []
+
+
+def names_in(text: str) -> list[str]:
+    """Names with commas between them. One that has a comma itself stands in quotes, as in CSV: `id, "last, first"`."""
+    return [
+        quoted[1:-1].replace('""', '"') if (quoted := found[1]) else found[2].strip() for found in _NAME.finditer(text)
+    ]
+
+
+def as_text(names: Iterable[str]) -> str:
+    return ",".join(map(_written, names))
+
+
+def _written(name: str) -> str:
+    is_plain = "," not in name and not name.startswith('"') and name == name.strip() and name
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
 def identified(raw: Json) -> dict[str, Any]:

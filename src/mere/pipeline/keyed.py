@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mere.lake.keys import KEY
+from mere.lake.keys import KEY, as_text
 from mere.lake.metadata import Metadata
 from mere.lake.show import schema_of
 from mere.pipeline.steps import Action, Facts, Step
@@ -17,7 +17,7 @@ def key_property(model: Model, metadata: Metadata) -> dict[str, str | None]:
         return {}
     names = {each["name"].casefold(): each["name"] for each in schema_of(metadata)["fields"]}
     found = [names.get(each.casefold()) for each in model.row_key]
-    key = ",".join(each for each in found if each) if found and all(found) else None
+    key = as_text(each for each in found if each) if found and all(found) else None
     return {KEY: key} if key or KEY in metadata.properties else {}
 
 
