@@ -139,6 +139,9 @@ class Shell:
         self._process.stdin.flush()
         return self._answer(self._process.stdout)
 
+    def folder(self) -> str:
+        return self.run("pwd")[1].strip()
+
     @staticmethod
     def _answer(stdout: IO[str]) -> tuple[int, str]:
         lines: list[str] = []
@@ -257,7 +260,8 @@ def test_what_a_page_shows_happens(
             else:
                 code = compile(body, where, "exec")
                 if marker.strip() != "no-run":
-                    exec(code, namespace)
+                    with contextlib.chdir(shell.folder()):  # where a reader who has typed all of it is by now
+                        exec(code, namespace)
     finally:
         shell.close()
 

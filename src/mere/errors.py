@@ -7,6 +7,7 @@ MereError
 │   └── ProjectError        all that is wrong in a project's files
 ├── LakeError
 │   ├── LakeNotFound        no lake there
+│   │   └── BucketMissing   nor the bucket in which it would be
 │   ├── LakeUnreadable      corrupt, locked, full or read-only
 │   │   └── CatalogLost     the catalog of a lake is damaged, or gone while the files of its tables are there
 │   ├── LakeTooNew          written by a newer mere
@@ -101,6 +102,10 @@ class LakeError(MereError):
 
 
 class LakeNotFound(LakeError):
+    pass
+
+
+class BucketMissing(LakeNotFound):
     pass
 
 

@@ -36,6 +36,7 @@ MODULES = {
     "rename": "commits",
     "adopt": "adopt",
     "gc": "files",
+    "lake": "lake",
     "relocate": "files",
     "engine": "engine",
     "java": "project",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,11 +12,11 @@ from mere import config
 from mere.cli.commands import as_typed
 from mere.cli.output import Address, example, json_option, print_json, say, size
 from mere.engine import java as jvm
-from mere.errors import ConfigError, LakeNotFound
+from mere.errors import BucketMissing, ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake
 from mere.lake.places import open_store
 from mere.lake.storage import place, storage_at
-from mere.project import examples
+from mere.project import examples, ignored
 from mere.project.load import FOLDERS
 from mere.words import counted
 
@@ -60,38 +61,75 @@ class Generated(NamedTuple):
         return {"rows": sum(file.rows for file in self.files), "bytes": sum(file.size for file in self.files)}
 
 
-@click.command(epilog=example("mere init shop", "mere init shop --example orders"))
+@click.command(
+    epilog=example("mere init shop", "mere init shop --example orders", "mere --profile team init --create-bucket")
+)
 @click.argument("folder", default=".", metavar="[DIR]")
 @click.option("--example", "name", metavar="NAME", help=f"Start from a worked example: {', '.join(examples.names())}.")
+@click.option("--create-bucket", is_flag=True, help="Make the bucket of a lake on S3, if there is none.")
 @json_option
 @click.pass_context
-def init(ctx: click.Context, folder: str, name: str | None, as_json: bool) -> None:
+def init(ctx: click.Context, folder: str, name: str | None, create_bucket: bool, as_json: bool) -> None:
     """Make a project, by default in this folder: a mere.yaml, folders for models, sources, seeds, audits, macros and
-    tests, and the lake; what is there stays. For examples that load files, a few are generated."""
+    tests, a .gitignore, and the lake; what is there stays. For examples that load files, a few are generated."""
     root = Path(folder).resolve()
     file = root / config.FILE_NAME
     generated = _start_from(name, root) if name else None
+    if name:
+        ignored.ignore(root, ignored.ignored(file, *([generated.folder.relative_to(root)] if generated else [])))
     profile = ctx.find_root().obj["profile"]
     project = config.load(file, profile) if file.exists() else None
     address = Address(project.lake, project.catalog, project.s3) if project else Address(str(root / "lake"))
-    path, catalog = address.path, address.catalog
+    path = address.path
     new = {"project": project is None or name is not None, "lake": not _is_lake(address)}
     if not any(new.values()):
         raise ConfigError(f"There is already a project with a lake: {file}. Nothing was changed.")
+    made_bucket = _make_bucket(address) if create_bucket else False
     if new["lake"]:
-        Lake.create(path, catalog=catalog, s3=address.s3).close()
+        _make_lake(address, folder)
     if project is None:
-        file.write_text(_PROJECT.format(name=config.project_name(root.name)), encoding="utf-8")
-        for each in FOLDERS:
-            (root / each).mkdir(exist_ok=True)
+        _write_project(root)
     if as_json:
         about = {"project": str(file), "lake": path, "made": [part for part, made in new.items() if made]}
-        print_json({**about, "generated": generated.about if generated else None})
+        print_json({**about, "bucket": made_bucket, "generated": generated.about if generated else None})
         return
+    if made_bucket:
+        say(f"made the bucket of {path}")
     say(f"made {' and '.join(str({'project': file, 'lake': path}[part]) for part, made in new.items() if made)}")
     if generated:
         say(f"{generated}\nmore of it, in {root}: {generated.more}")
     click.echo(as_typed(_NEXT) if project else _FIRST_MODEL + as_typed(_NEXT))
+
+
+def _write_project(root: Path) -> None:
+    file = root / config.FILE_NAME
+    file.write_text(_PROJECT.format(name=config.project_name(root.name)), encoding="utf-8")
+    for each in FOLDERS:
+        (root / each).mkdir(exist_ok=True)
+    ignored.ignore(root, ignored.ignored(file))
+
+
+def _make_bucket(address: Address) -> bool:
+    if address.s3 is None:
+        raise UsageError(
+            f"--create-bucket is for a lake on S3, and this one is at {address.path}.",
+            remedy="Leave it out, or name a profile whose lake is on S3: mere --profile NAME init --create-bucket",
+        )
+    from mere.lake.s3 import make_bucket
+
+    return make_bucket(address.path, address.s3)
+
+
+def _make_lake(address: Address, folder: str) -> None:
+    try:
+        Lake.create(address.path, catalog=address.catalog, s3=address.s3).close()
+    except BucketMissing as error:
+        words = ["mere", "init", *([folder] if folder != "." else [])]
+        raise BucketMissing(
+            error.message,
+            remedy=f"Make it as well: {shlex.join(words)} --create-bucket\n"
+            "Or correct `lake` or `s3.endpoint` in mere.yaml.",
+        ) from None
 
 
 def _start_from(name: str, root: Path) -> Generated | None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mere.lake.adopt import Adoption
     from mere.lake.attempts import Ended
     from mere.lake.commits import Entry, Key
+    from mere.lake.deletion import Deletion
     from mere.lake.diff import Diff
     from mere.lake.fence import Fence
     from mere.lake.query import Result
@@ -387,6 +388,13 @@ class Lake:
         from mere.lake.relocate import relocate
 
         return relocate(path, catalog=catalog, s3=s3, progress=progress)
+
+    @staticmethod
+    def deletion(path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Deletion:
+        """What would go with a lake; its `carry_out()` deletes it. There is no way back."""
+        from mere.lake.deletion import Deletion
+
+        return Deletion.prepare(path, catalog=catalog, s3=s3)
 
     # engines
 

@@ -26,11 +26,13 @@ from mere.lake import mainfile
 from mere.lake.files import readable
 from mere.lake.port import Store
 from mere.lake.sqlite import SqliteStore
-from mere.lake.storage import Storage, local_path
+from mere.lake.storage import Storage, folders_around, local_path
 
 DATABASE = "catalog.db"
 WAREHOUSE = "warehouse"
 MARKER = "lake.json"
+DELETION = "lake.deletion.json"  # a lake is being deleted here
+FINISH = "Delete what is left of it: mere lake delete"
 _BESIDE = ("-wal", "-shm")  # of the database, while somebody has it open or was killed
 
 
@@ -196,6 +198,8 @@ def disown(storage: Storage, location: str) -> None:
 
 
 def _require_free(location: str, storage: Storage) -> None:
+    if storage.exists(f"{location}/{DELETION}"):
+        raise LakeError(f"The lake at {location} was not deleted to its end.", remedy=FINISH)
     if _is_lake(location, storage):
         raise LakeError(f"There is already a lake at {location}.", remedy="Open it, or choose another place.")
     if outer := lake_around(location, storage):
@@ -219,11 +223,10 @@ def _is_lake(location: str, storage: Storage) -> bool:
 
 def lake_around(location: str, storage: Storage) -> str | None:
     """The lake in whose warehouse this place is."""
-    parts = location.split("/")
-    for at, part in enumerate(parts):
-        outer = "/".join(parts[:at])
+    for outer in folders_around(location):
         with suppress(StorageDenied):  # keys may be for one prefix alone
-            if part == WAREHOUSE and at and (_is_lake(outer, storage) or storage.exists(f"{outer}/{mainfile.NAME}")):
+            inside = f"{location}/".startswith(f"{outer}/{WAREHOUSE}/")
+            if inside and (_is_lake(outer, storage) or storage.exists(f"{outer}/{mainfile.NAME}")):
                 return outer
     return None
 
@@ -235,6 +238,8 @@ def _stranded(
     error: LakeNotFound | CatalogLost, location: str, storage: Storage, catalog: str | None
 ) -> CatalogLost | None:
     """The error, with what is left of the lake and the ways to go on; None where nothing is left."""
+    if storage.exists(f"{location}/{DELETION}"):
+        return CatalogLost(f"The lake at {location} was not deleted to its end.", remedy=FINISH)
     marked = storage.exists(f"{location}/{MARKER}")
     found, has_tables = _left_in(storage, f"{location}/{WAREHOUSE}")
     if isinstance(error, LakeNotFound) and not (marked or found):

@@ -17,11 +17,11 @@ from mere.lake.fence import Fence
 from mere.lake.port import Edit, Lease
 from mere.lake.postgres_address import UNTOUCHED, PostgresAddress, line
 from mere.lake.postgres_lost import OPENING, lost_connections, once, patiently, send_commit
-from mere.lake.postgres_schema import MIGRATIONS, NOW
+from mere.lake.postgres_schema import MIGRATIONS, NOW, removal
 from mere.lake.refs import Ref, RefKind
 from mere.lake.rows import Given, Row, Tx
 from mere.lake.runs import Run
-from mere.lake.sql import SqlStore
+from mere.lake.sql import SqlStore, held
 from mere.lake.wholeness import require_whole, tables_of
 
 if TYPE_CHECKING:
@@ -121,6 +121,22 @@ class PostgresStore(SqlStore):
 
     def close(self) -> None:
         self._connections.close()
+
+    def database(self) -> str:
+        with self._read() as tx:
+            query = "SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('mere_meta')"
+            return f"schema {tx.rows(query)[0][0]} of {self.address}"
+
+    def destroy(self) -> list[Lease]:
+        with _setting_up(self.address) as connection:
+            if _version(connection) is None:
+                return []
+            connection.execute("LOCK TABLE mere_leases, mere_refs IN ACCESS EXCLUSIVE MODE")  # nobody writes meanwhile
+            if found := held(_PostgresTx(connection, self.clock)):
+                return found
+            for statement in removal():
+                connection.execute(statement.encode())
+        return []
 
     def _identity(self) -> tuple[str, str, int]:
         with self._read() as tx:

@@ -6,6 +6,9 @@ names, rows of refs then. So an engine's write and a publish can wait for each o
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from mere.lake.schema import CATALOG
 
 NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
@@ -192,3 +195,17 @@ END $$;
 
 # One script a version; a database at version N has run the first N. Never edit one that was released.
 MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS, _RUNS + _GRANTS)
+_OF_CATALOG = tuple(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", CATALOG))
+
+
+def removal() -> Iterator[str]:
+    """Statements that take all of it away again. The catalog's tables may have rows of others: then they stay."""
+    scripts = "".join(MIGRATIONS)
+    for trigger, table in re.findall(r"CREATE TRIGGER (\w+)[^;]*? ON (\w+)", scripts):
+        yield f"DROP TRIGGER {trigger} ON {table}"
+    for table in _OF_CATALOG:
+        yield f"DELETE FROM {table} WHERE catalog_name IN (SELECT name FROM mere_refs)"
+        yield f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM {table}) THEN DROP TABLE {table}; END IF; END $$"
+    # Who uses another's goes first: a function may return a row of a table.
+    yield from (f"DROP FUNCTION {name}" for name in reversed(re.findall(r"CREATE FUNCTION (\w+)", scripts)))
+    yield from (f"DROP TABLE {name}" for name in re.findall(r"CREATE TABLE (\w+) \(", scripts))

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from mere.config import S3Settings
 from mere.errors import (
+    BucketMissing,
     LakeError,
-    LakeNotFound,
     LakeUnreadable,
     MetadataMissing,
     StorageDenied,
@@ -55,6 +55,7 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _NO_REGION = "indicates an incorrectly configured region"
 _TIMED_OUT = re.compile(r"kind: Timeout|TimedOut|operation timed out")
 _ARROW = re.compile(r"key '([^']*)' in bucket '([^']*)': AWS Error (\w+)")
+_ARROW_CODE = re.compile(r"AWS Error (\w+)")
 _ARROW_DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "UNRECOGNIZED_CLIENT")
 _ARROW_GONE = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
 _PAGE = 1000
@@ -245,7 +246,7 @@ def _explain(text: str, settings: S3Settings, location: str, left: str) -> LakeE
     code, status = _first(_CODE, text), _first(_STATUS, text)
     what = f"{location} cannot be {left}"
     if code == "NoSuchBucket":
-        return LakeNotFound(
+        return BucketMissing(
             f"There is no bucket {bucket} at {server}: {what}",
             remedy="Make the bucket, or correct `lake` or `s3.endpoint` in mere.yaml.",
         )
@@ -292,6 +293,46 @@ def _is_missing(error: FileNotFoundError) -> bool:
 def _first(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.search(text)
     return found[1] if found else ""
+
+
+def make_bucket(location: str, settings: S3Settings) -> bool:
+    """The bucket in which a lake is to be; False: it is there already."""
+    bucket, _ = split(location)
+    try:
+        next(iter(S3Storage(settings).files(f"s3://{bucket}")), None)
+    except BucketMissing:
+        _make_bucket(bucket, settings)
+        return True
+    return False
+
+
+def _make_bucket(bucket: str, settings: S3Settings) -> None:
+    """By PyArrow: obstore knows files only."""
+    from pyarrow.fs import S3FileSystem
+
+    server = settings.endpoint or f"AWS ({settings.region})"
+    what = f"The bucket {bucket} cannot be made at {server}"
+    try:
+        S3FileSystem(
+            access_key=settings.access_key,
+            secret_key=settings.secret_key,
+            session_token=settings.session_token,
+            region=settings.region,
+            endpoint_override=settings.endpoint,
+            force_virtual_addressing=not settings.uses_path_style,
+            connect_timeout=5,
+            request_timeout=ANSWER.total_seconds(),
+            allow_bucket_creation=True,
+        ).create_dir(bucket)
+    except OSError as error:
+        # Not `from error`: its text may have the request in it.
+        code = _first(_ARROW_CODE, str(error))
+        if code in _ARROW_DENIED:
+            remedy = "Use keys that may make buckets (s3:CreateBucket), or let somebody make it who has them."
+            raise StorageDenied(f"{what}: S3 refuses it ({code}).", remedy=remedy) from None
+        if code.startswith("BUCKET_ALREADY"):
+            raise LakeError(f"{what}: somebody else has one of that name.", remedy="Choose another name.") from None
+        raise StorageUnreachable(f"{what}: {code or 'the server does not answer'}.", remedy=CHECK_NETWORK) from None
 
 
 def require_conditional_writes(storage: Storage, folder: str) -> None:

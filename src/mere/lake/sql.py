@@ -241,8 +241,7 @@ class SqlStore(ABC):
 
     def leases(self) -> list[Lease]:
         with self._statement() as tx:
-            now = rows.now(tx)
-            return [lease for lease in _leases(tx) if lease.expires_at > now]
+            return held(tx)
 
     # runs
 
@@ -392,6 +391,11 @@ def _to_run(row: rows.Row) -> Run:
     ended_at = rows.time(ended) if ended else None
     times = (rows.time(started), rows.time(beat), ended_at)
     return Run(id_, target, branch, RunStatus(status), author, *times, orjson.loads(about))
+
+
+def held(tx: Tx) -> list[Lease]:
+    now = rows.now(tx)
+    return [lease for lease in _leases(tx) if lease.expires_at > now]
 
 
 def _leases(tx: Tx) -> list[Lease]:

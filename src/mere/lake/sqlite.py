@@ -14,10 +14,11 @@ from mere.errors import CatalogLost, LakeError, LakeNotFound, LakeTooNew, LakeUn
 from mere.lake import room
 from mere.lake.commits import Key
 from mere.lake.connections import Connections
+from mere.lake.port import Lease
 from mere.lake.room import Snapshot
 from mere.lake.rows import Given, Row, Tx
 from mere.lake.schema import MIGRATIONS, NOW, READABLE
-from mere.lake.sql import SqlStore
+from mere.lake.sql import SqlStore, held
 from mere.lake.wholeness import damaged, require_whole, tables_of
 
 MAKE = "Make one with: mere init"
@@ -119,6 +120,26 @@ class SqliteStore(SqlStore):
 
     def close(self) -> None:
         self._connections.close()
+
+    def database(self) -> None:
+        """There is none but the file."""
+
+    def destroy(self) -> list[Lease]:
+        with readable_errors(self.path):
+            connection = self._connection
+            if isinstance(connection, Snapshot):
+                raise _no_room(self.path)
+            connection.execute("BEGIN IMMEDIATE")  # nobody writes meanwhile
+            try:
+                if found := held(_SqliteTx(connection, self.clock)):
+                    return found
+                for end in ("", "-wal", "-shm"):
+                    self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+            except OSError as error:
+                raise LakeUnreadable(f"{self.path} cannot be deleted: {error.strerror}.") from error
+            finally:
+                connection.execute("ROLLBACK")
+        return []
 
     @property
     def jdbc(self) -> dict[str, str]:

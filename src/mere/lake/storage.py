@@ -187,6 +187,17 @@ def canonical(location: str) -> str:
     return _S3_SCHEME.sub("s3://", split_scheme(location)[1], count=1) if is_s3(location) else split_scheme(location)[1]
 
 
+def folders_around(location: str) -> Iterator[str]:
+    """The folders that a place is in, from the outermost on. On S3 that is the bucket, and nothing is around it."""
+    bucket, key = "", location.strip("/")
+    if is_s3(location):
+        name, _, key = canonical(location).removeprefix("s3://").partition("/")
+        bucket = f"s3://{name}"
+    names = key.split("/") if key else []
+    for at in range(len(names)):
+        yield "/".join((bucket, *names[:at]))
+
+
 def place(path: str | os.PathLike[str]) -> str:
     """Where a lake is: an absolute folder without links, or s3://bucket/prefix."""
     text = os.fspath(path)
