@@ -24,25 +24,25 @@ from tests.examples.readers import totals_by_duckdb, totals_by_pyiceberg
 from tests.generate import golden
 from tests.services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
-SOURCE = "sources/bronze/minute_bars.yaml"
+SOURCE = "sources/bronze/minute_aggs.yaml"
 BARS = ("--tickers", "4", "--new-column-at", "2024-01-04")
 DIRTY = ("--poison", "0.004")
 DAYS = ("2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05")
 AFTER_TWO_DAYS = "main~2"
-BUILT = ("bronze.minute_bars", "silver.minute_bars", "gold.daily_bars", "gold.volatility")
+BUILT = ("bronze.minute_aggs", "silver.minute_aggs", "gold.daily_bars", "gold.volatility")
 
 # Of each table a column, to compare its sum.
 SUMS = {
-    "bronze.minute_bars": "volume",
-    "silver.minute_bars": "close",
+    "bronze.minute_aggs": "volume",
+    "silver.minute_aggs": "close",
     "gold.daily_bars": "close",
     "gold.volatility": "close",
 }
 # What is the same wherever the files were, of each table.
 SAME = {
-    "bronze.minute_bars": "* exclude (_loaded_at, _run)",
-    "bronze.minute_bars__quarantine": "_source_file, _line, _raw, _rules",
-    "bronze.minute_bars__loads": "portion, rows, bad, size",
+    "bronze.minute_aggs": "* exclude (_loaded_at, _run)",
+    "bronze.minute_aggs__quarantine": "_source_file, _line, _raw, _rules",
+    "bronze.minute_aggs__loads": "portion, rows, bad, size",
     **dict.fromkeys(BUILT[1:], "*"),
 }
 
@@ -60,7 +60,7 @@ class Market(Shell):
     def files(self) -> dict[str, int]:
         """The data files of the bars, each with the number of its layout."""
         with Lake.open(self.folder / "lake") as lake:
-            found = lake.pyiceberg("main").load_table("bronze.minute_bars").inspect.files().to_pylist()
+            found = lake.pyiceberg("main").load_table("bronze.minute_aggs").inspect.files().to_pylist()
         return {each["file_path"]: each["spec_id"] for each in found}
 
 
@@ -110,20 +110,20 @@ def bucket(market: Days, s3_server: S3Server) -> Iterator[str]:
 
 
 def test_every_line_is_in_the_table_or_in_quarantine(market: Days) -> None:
-    query = "select date::varchar, count(*) from bronze.minute_bars group by all order by all"
-    bad = "select strftime(date, '%Y-%m-%d'), count(*) from bronze.minute_bars__quarantine group by all order by all"
+    query = "select date::varchar, count(*) from bronze.minute_aggs group by all order by all"
+    bad = "select strftime(date, '%Y-%m-%d'), count(*) from bronze.minute_aggs__quarantine group by all order by all"
     expected = market.expected(golden.MARKET_FILES)
     assert [row[0] for row in expected] == list(DAYS)
     assert market.rows(query) == [(day, good) for day, _, good, _ in expected]
     assert market.rows(bad) == [(day, count) for day, _, _, count in expected if count]
     assert sum(count for *_, count in expected) > 5
-    assert market.rows("select sum(rows)::bigint, sum(bad)::bigint from bronze.minute_bars__loads") == [
+    assert market.rows("select sum(rows)::bigint, sum(bad)::bigint from bronze.minute_aggs__loads") == [
         (sum(row[2] for row in expected), sum(row[3] for row in expected))
     ]
 
 
 def test_what_is_in_quarantine_can_be_found_in_its_file(market: Days) -> None:
-    found = market.rows("select _source_file, _line, _raw, _why from bronze.minute_bars__quarantine")
+    found = market.rows("select _source_file, _line, _raw, _why from bronze.minute_aggs__quarantine")
     for file, line, raw, why in found:
         lines = gzip.decompress((market.data / file).read_bytes()).split(b"\n")
         assert lines[line - 1].decode("utf-8", "replace") == raw
@@ -132,8 +132,8 @@ def test_what_is_in_quarantine_can_be_found_in_its_file(market: Days) -> None:
 
 def test_silver_holds_each_bar_once_with_its_session(market: Days) -> None:
     query = """
-        select day::varchar, session, count(*), sum(volume)::bigint, sum(transactions)::bigint, sum(close), count(vwap)
-        from silver.minute_bars group by all order by all
+        select date::varchar, session, count(*), sum(volume)::bigint, sum(transactions)::bigint, sum(close), count(vwap)
+        from silver.minute_aggs group by all order by all
     """
     expected = market.expected(golden.MARKET_BARS)
     assert len(expected) == 3 * len(DAYS)
@@ -144,14 +144,14 @@ def test_silver_holds_each_bar_once_with_its_session(market: Days) -> None:
 
 def test_gold_has_a_bar_a_day(market: Days) -> None:
     query = """
-        select day::varchar, ticker, bars, open, high, low, close, volume::bigint
-        from gold.daily_bars order by day, ticker
+        select date::varchar, ticker, bars, open, high, low, close, volume::bigint
+        from gold.daily_bars order by date, ticker
     """
     expected = market.expected(golden.MARKET_DAILY)
     assert len(expected) == 4 * len(DAYS)
     assert market.rows(query) == expected
-    assert market.rows("select day, ticker, close from gold.volatility order by all") == market.rows(
-        "select day, ticker, close from gold.daily_bars order by all"
+    assert market.rows("select date, ticker, close from gold.volatility order by all") == market.rows(
+        "select date, ticker, close from gold.daily_bars order by all"
     )
 
 
@@ -167,7 +167,7 @@ def test_volatility_is_that_of_the_closes_of_30_days(market: Days) -> None:
         for day in by_day:
             seen = [moves[each] for each in moves if timedelta() <= day - each < timedelta(days=30)]
             expected[day, ticker] = statistics.stdev(seen) * math.sqrt(252) if len(seen) > 1 else None
-    found = market.rows("select day, ticker, volatility from gold.volatility")
+    found = market.rows("select date, ticker, volatility from gold.volatility")
     assert {row[:2] for row in found} == set(expected)
     for day, ticker, volatility in found:
         assert volatility == pytest.approx(expected[day, ticker], abs=1e-4)
@@ -176,22 +176,22 @@ def test_volatility_is_that_of_the_closes_of_30_days(market: Days) -> None:
 
 def test_a_column_that_appears_is_null_before(market: Days) -> None:
     assert "vwap" not in {
-        column["name"] for column in market.json("show", "bronze.minute_bars", "--at", AFTER_TWO_DAYS)["columns"]
+        column["name"] for column in market.json("show", "bronze.minute_aggs", "--at", AFTER_TWO_DAYS)["columns"]
     }
-    per_day = "select date::varchar, count(vwap) > 0 from bronze.minute_bars group by all order by all"
+    per_day = "select date::varchar, count(vwap) > 0 from bronze.minute_aggs group by all order by all"
     assert market.rows(per_day) == [(day, day >= "2024-01-04") for day in DAYS]
-    priced = "select day::varchar, bool_and(vwap between low and high) from gold.daily_bars group by all order by all"
+    priced = "select date::varchar, bool_and(vwap between low and high) from gold.daily_bars group by all order by all"
     assert market.rows(priced) == [(day, True if day >= "2024-01-04" else None) for day in DAYS]
 
 
 def test_new_days_build_new_days_and_a_day_that_comes_again_replaces_itself(market: Days) -> None:
     assert set(market.first) == set(market.second) == set(market.third) == set(BUILT)
-    assert market.second["bronze.minute_bars"]["reasons"][0].startswith("2 new files: 2024/01/2024-01-04.csv.gz")
+    assert market.second["bronze.minute_aggs"]["reasons"][0].startswith("2 new files: 2024/01/2024-01-04.csv.gz")
     for table in BUILT[1:]:
         assert market.second[table]["reasons"][0].startswith("2 days: 2024-01-04, 2024-01-05: ")
         assert market.third[table]["reasons"][0].startswith("1 day: 2024-01-05: ")
     assert market.second["gold.volatility"]["rows_removed"] == 0
-    again = market.third["bronze.minute_bars"]
+    again = market.third["bronze.minute_aggs"]
     assert again["rows_added"] - again["rows_removed"] == market.bad_on_the_last_day > 0
     assert market.third["gold.daily_bars"]["rows_added"] == market.third["gold.daily_bars"]["rows_removed"] == 4
 
@@ -202,15 +202,15 @@ def test_the_layout_changes_without_a_file_being_written_again(market: Days) -> 
         assert market.files_before.items() <= files.items()
         (other,) = set(files.values()) - {first}
         assert list(files.values()).count(first) == list(files.values()).count(other) == 2
-    assert market.json("show", "bronze.minute_bars")["partitioning"] == ["month(date)"]
-    one_day = "select count(*) from bronze.minute_bars where date = '{}'"
+    assert market.json("show", "bronze.minute_aggs")["partitioning"] == ["month(date)"]
+    one_day = "select count(*) from bronze.minute_aggs where date = '{}'"
     good = {day: count for day, _, count, _ in market.expected(golden.MARKET_FILES)}
     for day in ("2024-01-03", "2024-01-04"):
         assert market.rows(one_day.format(day)) == [(good[day],)]
 
 
 def test_a_file_a_day_is_a_snapshot_a_day(market: Days) -> None:
-    steps = market.json("growth", "bronze.minute_bars")
+    steps = market.json("growth", "bronze.minute_aggs")
     assert [each["files"] for each in steps] == [1, 2, 3, 4, 4]
     assert steps[-1]["rows"] == sum(row[2] for row in market.expected(golden.MARKET_FILES))
 
@@ -219,7 +219,7 @@ def test_other_readers_find_the_same_rows_and_sums_without_spark(market: Days) -
     by_pyiceberg = totals_by_pyiceberg(market.folder, SUMS)
     assert totals_by_duckdb(market.folder, SUMS) == by_pyiceberg
     bars, daily = market.expected(golden.MARKET_BARS), market.expected(golden.MARKET_DAILY)
-    assert by_pyiceberg["silver.minute_bars"] == (sum(row[2] for row in bars), sum(row[5] for row in bars))
+    assert by_pyiceberg["silver.minute_aggs"] == (sum(row[2] for row in bars), sum(row[5] for row in bars))
     assert by_pyiceberg["gold.daily_bars"] == (len(daily), sum(row[6] for row in daily))
 
 
@@ -245,5 +245,5 @@ def test_a_bucket_of_somebody_else_gives_the_same_tables(market: Days, bucket: s
     for table, columns in SAME.items():
         query = f"select {columns} from {table} order by all"
         assert there.rows(query) == market.rows(query, AFTER_TWO_DAYS), table
-    assert there.rows("select distinct location[:5] from bronze.minute_bars__loads") == [("s3://",)]
+    assert there.rows("select distinct location[:5] from bronze.minute_aggs__loads") == [("s3://",)]
     assert "nothing to do" in there("--profile", "s3", "plan").stdout

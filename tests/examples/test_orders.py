@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ def test_the_first_run_makes_what_the_files_say(built: Orders) -> None:
     assert built.rows("silver.orders") == silver(built)
     assert built.rows("gold.daily_revenue") == daily_revenue(built)
     assert built.rows("gold.city_stats") == city_stats(built)
-    assert built.rows("staging.hello") == [(1, "hello")]
+    assert built.rows("staging.hello") == [(1, "hello", datetime(2024, 2, 1, 9, tzinfo=UTC))]
     assert len(built.rows("staging.city_names")) == len(built.seed("cities"))
 
 

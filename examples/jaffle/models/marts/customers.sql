@@ -2,19 +2,25 @@
 -- description: A customer, and what they bought.
 -- key: customer_id
 -- columns:
+--   number_of_orders: all of them, also those that were returned, as of first_order and most_recent_order
+--   customer_lifetime_value: all that they ever paid, also for what they returned, and by coupon
 --   segment: prospect (no purchase yet), buyer, or regular
---   orders: all of them, also those that were returned
+--   revenue: what we earned with them
 -- audits:
---   - not_null: [segment, orders, purchases, revenue]
+--   - not_null: [segment, number_of_orders, customer_lifetime_value, purchases, revenue]
 --   - accepted_values: {column: segment, values: [prospect, buyer, regular]}
---   - assert: purchases <= orders
---   - assert: first_purchase <= last_purchase
+--   - assert: purchases <= number_of_orders
+--   - assert: first_order <= first_purchase AND first_purchase <= last_purchase AND last_purchase <= most_recent_order
+--   - assert: revenue <= customer_lifetime_value
 --   - same_total: {column: revenue, table: marts.orders}
 --   - row_count: {min: 1}
 WITH bought AS (
   SELECT
     customer_id,
-    count(*) AS orders,
+    min(order_date) AS first_order,
+    max(order_date) AS most_recent_order,
+    count(*) AS number_of_orders,
+    sum(amount) AS amount,
     sum(CASE WHEN is_purchase THEN 1 ELSE 0 END) AS purchases,
     min(CASE WHEN is_purchase THEN order_date END) AS first_purchase,
     max(CASE WHEN is_purchase THEN order_date END) AS last_purchase,
@@ -26,12 +32,15 @@ SELECT
   c.customer_id,
   c.first_name,
   c.last_name,
+  b.first_order,
+  b.most_recent_order,
+  coalesce(b.number_of_orders, 0) AS number_of_orders,
+  CAST(coalesce(b.amount, 0) AS decimal(12, 2)) AS customer_lifetime_value,
   CASE
     WHEN coalesce(b.purchases, 0) = 0 THEN 'prospect'
     WHEN b.purchases < {{ var('regular_purchases') }} THEN 'buyer'
     ELSE 'regular'
   END AS segment,
-  coalesce(b.orders, 0) AS orders,
   coalesce(b.purchases, 0) AS purchases,
   b.first_purchase,
   b.last_purchase,

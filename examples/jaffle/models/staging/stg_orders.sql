@@ -1,4 +1,3 @@
--- kind: merge
 -- description: Orders with a status that we know. The others wait in quarantine until somebody mends them.
 -- key: order_id
 -- contract:

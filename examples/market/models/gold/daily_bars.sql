@@ -1,8 +1,8 @@
 -- kind: incremental
 -- description: A bar for each stock and trading day, of all sessions.
--- time_column: day
+-- time_column: date
 -- grain: day
--- key: [day, ticker]
+-- key: [date, ticker]
 -- columns:
 --   vwap: price by volume; NULL before the files had it
 -- audits:
@@ -11,17 +11,17 @@
 --   - assert: regular_volume <= volume
 --   - row_count: {min: 1}
 SELECT
-  day,
+  date,
   ticker,
-  min_by(open, began_at) AS open,
+  min_by(open, window_start) AS open,
   max(high) AS high,
   min(low) AS low,
-  max_by(close, began_at) AS close,
+  max_by(close, window_start) AS close,
   sum(volume) AS volume,
   sum(CASE WHEN session = 'regular' THEN volume ELSE 0 END) AS regular_volume,
   sum(transactions) AS transactions,
   count(*) AS bars,
   CAST(sum(vwap * volume) / sum(CASE WHEN vwap IS NOT NULL THEN volume END) AS decimal(12, 4)) AS vwap
-FROM silver.minute_bars
-WHERE day >= :start AND day < :end
-GROUP BY day, ticker
+FROM silver.minute_aggs
+WHERE date >= :start AND date < :end
+GROUP BY date, ticker

@@ -1,9 +1,9 @@
 -- kind: incremental
 -- description: How much a stock moves from one close to the next, over the 30 days that end with the day.
--- time_column: day
+-- time_column: date
 -- grain: day
 -- context: 34 days
--- key: [day, ticker]
+-- key: [date, ticker]
 -- columns:
 --   daily_return: the logarithm of close / close before; none after more than 5 days without a trade
 --   returns: how many of them there are in the 30 days
@@ -13,25 +13,25 @@
 --   - assert: returns BETWEEN 0 AND 30
 WITH closes AS (
   SELECT
-    day,
+    date,
     ticker,
     close,
     lag(close) OVER days AS close_before,
-    lag(day) OVER days AS day_before
+    lag(date) OVER days AS date_before
   FROM gold.daily_bars
-  WHERE day >= :start - INTERVAL 34 DAYS AND day < :end
-  WINDOW days AS (PARTITION BY ticker ORDER BY day)
+  WHERE date >= :start - INTERVAL 34 DAYS AND date < :end
+  WINDOW days AS (PARTITION BY ticker ORDER BY date)
 ),
 moves AS (
   SELECT
-    day,
+    date,
     ticker,
     close,
-    CASE WHEN datediff(day, day_before) <= 5 THEN ln(close / close_before) END AS daily_return
+    CASE WHEN datediff(date, date_before) <= 5 THEN ln(close / close_before) END AS daily_return
   FROM closes
 )
 SELECT
-  day,
+  date,
   ticker,
   close,
   round(daily_return, 6) AS daily_return,
@@ -39,4 +39,4 @@ SELECT
   CASE WHEN count(daily_return) OVER thirty_days >= 2
     THEN round(stddev_samp(daily_return) OVER thirty_days * sqrt(252), 4) END AS volatility
 FROM moves
-WINDOW thirty_days AS (PARTITION BY ticker ORDER BY day RANGE BETWEEN INTERVAL 29 DAYS PRECEDING AND CURRENT ROW)
+WINDOW thirty_days AS (PARTITION BY ticker ORDER BY date RANGE BETWEEN INTERVAL 29 DAYS PRECEDING AND CURRENT ROW)
