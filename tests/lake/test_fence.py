@@ -94,6 +94,26 @@ def test_only_one_of_two_takes_a_run(lake: Lake, begun: Run) -> None:
     assert [ref.name for ref in lake.refs()] == ["main", "run_r1_2"]
 
 
+def test_whoever_has_lost_a_run_cannot_end_it_either(lake: Lake, begun: Run) -> None:
+    """By the branch that it had, though there is none to rename."""
+    later = attempts.take_over(lake.store, begun, begun)
+    with pytest.raises(Moved):
+        lake.store.hand_over(begun.branch, replace(begun, status=RunStatus.FAILED))
+    found = lake.store.run("r1")
+    assert found is not None
+    assert (found.branch, found.status) == (later.branch, RunStatus.RUNNING)
+
+
+def test_a_run_that_was_just_published_is_not_taken(lake: Lake, begun: Run) -> None:
+    assert lake.publish(begun.branch, run="r1").commit
+    with pytest.raises(Moved):
+        attempts.take_over(lake.store, begun, begun)
+    found = lake.store.run("r1")
+    assert found is not None
+    assert (found.branch, found.status) == (begun.branch, RunStatus.RUNNING)
+    assert [ref.name for ref in lake.refs()] == ["main"]
+
+
 def test_the_history_of_a_branch_goes_on_under_its_new_name(lake: Lake, engine: Foreign, begun: Run) -> None:
     before = [commit.id for commit in lake.log(begun.branch)]
     later = attempts.take_over(lake.store, begun, begun)
