@@ -14,7 +14,7 @@ from functools import cache
 from sqlglot import exp
 
 from mere.serve.gateway import syntax
-from mere.serve.gateway.catalog import builtin
+from mere.serve.gateway.catalog import builtin, privileges
 
 Arguments = Sequence[exp.Expr]
 
@@ -113,12 +113,6 @@ _NEVER_ANYTHING = (
     "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns", "pg_get_statisticsobjdef_expressions",
     "pg_get_serial_sequence", "pg_get_replica_identity_index", "pg_relation_filepath", "pg_describe_object",
 )  # fmt: skip
-_PRIVILEGES = (
-    "has_table_privilege", "has_schema_privilege", "has_database_privilege", "has_column_privilege",
-    "has_any_column_privilege", "has_function_privilege", "has_sequence_privilege", "has_type_privilege",
-    "has_tablespace_privilege", "has_language_privilege", "has_foreign_data_wrapper_privilege", "has_server_privilege",
-)  # fmt: skip
-_GRANTED = frozenset({"SELECT", "USAGE", "CONNECT", "EXECUTE"})
 
 # Functions that return rows and stand in FROM: a relation with the same ones, or columns without any.
 TABLES = {
@@ -140,15 +134,16 @@ _EMPTY = {
 _SETS = frozenset({"_pg_expandarray", "generate_subscripts", *_EMPTY})
 
 SCALARS = frozenset(
-    {name.partition(" ")[0] for name in _TEMPLATES} | {*_ALWAYS, *_NEVER_ANYTHING, *_PRIVILEGES, *_SETS, "acldefault"}
+    {name.partition(" ")[0] for name in _TEMPLATES}
+    | {*_ALWAYS, *_NEVER_ANYTHING, *privileges.KINDS, *_SETS, "acldefault"}
 )
 FUNCTIONS = SCALARS | TABLES.keys()
 
 
 def call(name: str, arguments: Arguments) -> exp.Expr | None:
     """What stands for a call; None if the function is not one of the catalogs'."""
-    if name in _PRIVILEGES:
-        return _privilege(arguments)
+    if name in privileges.KINDS:
+        return _privilege(name, arguments)
     if name in _ALWAYS:
         return exp.true()
     if name in _NEVER_ANYTHING:
@@ -194,14 +189,17 @@ def _parsed(text: str) -> exp.Expr:
     return syntax.expression(text)
 
 
-def _privilege(arguments: Arguments) -> exp.Expr:
-    """Everything that is seen may be read, and nothing may be written."""
-    wanted = arguments[-1]
-    if isinstance(wanted, exp.Literal):
-        names = {part.strip().upper().removesuffix(" WITH GRANT OPTION") for part in wanted.name.split(",")}
-        return exp.Boolean(this=bool(names & _GRANTED))
-    granted = ", ".join(f"'{name}'" for name in sorted(_GRANTED))
-    return template(f"upper($1) IN ({granted})", [wanted])
+def _privilege(name: str, arguments: Arguments) -> exp.Expr:
+    kind, at, wanted = privileges.KINDS[name], privileges.thing_at(name, len(arguments)), arguments[-1]
+    thing = arguments[at]
+    if isinstance(thing, exp.Literal) and thing.is_string and kind.relation == "mere_relations":
+        thing = exp.Literal.string(".".join(_identifiers(thing.name)[-2:]))
+    if isinstance(wanted, exp.Literal) and wanted.is_string:
+        held: exp.Expr = exp.Boolean(this=kind.says(wanted.name))
+    else:
+        held = template(privileges.dynamic(kind, "$1"), [wanted])
+    text = privileges.template(name, len(arguments), _VISIBLE)
+    return template(text, [*arguments[:at], thing, *arguments[at + 1 : -1], held])
 
 
 # Numbers and names: what ::regclass and its like do.

@@ -11,7 +11,7 @@ from mere.serve.gateway.catalog.inventory import Inventory
 from mere.serve.gateway.catalog.names import quoted
 from mere.serve.gateway.catalog.objects import described, index_definition, key_definition
 from mere.serve.gateway.catalog.oids import CLASS, NAMESPACE
-from mere.serve.gateway.catalog.surroundings import Surroundings
+from mere.serve.gateway.catalog.surroundings import Surroundings, database_oid
 from mere.serve.gateway.catalog.typeinfo import typeinfo
 from mere.serve.gateway.catalog.types import built_in
 
@@ -70,6 +70,14 @@ def schemas(inventory: Inventory) -> pa.Table:
     return _table(others + own, "oid", "name", "quoted")
 
 
+def columns(inventory: Inventory) -> pa.Table:
+    """Of everything in pg_class. `part`: their numbers."""
+    rows = [(relation.oid, column.name, column.number) for relation, column in inventory.columns()]
+    for relation in builtin.definitions().values():
+        rows += [(relation.oid, column.name, at) for at, column in enumerate(relation.columns, 1)]
+    return _table(rows, "oid", "name", "part")
+
+
 @cache
 def types() -> pa.Table:
     """`base`: what a modifier belongs to, without the brackets of an array."""
@@ -110,6 +118,10 @@ def roles(around: Surroundings) -> pa.Table:
     return _table(around.roles, "oid", "name")
 
 
+def databases(around: Surroundings) -> pa.Table:
+    return _table([(database_oid(name), name) for name in around.all_databases], "oid", "name")
+
+
 def settings(around: Surroundings) -> pa.Table:
     return _table([(name.lower(), value) for name, value in around.settings.items()], "name", "value")
 
@@ -127,12 +139,12 @@ def _table(rows: Sequence[tuple[Any, ...]], *names: str) -> pa.Table:
 
 
 OF_LAKE: dict[str, Callable[[Inventory], pa.Table]] = {
-    f"{_PREFIX}{each.__name__}": each for each in (relations, definitions, comments, schemas)
+    f"{_PREFIX}{each.__name__}": each for each in (relations, definitions, comments, schemas, columns)
 }
 FIXED: dict[str, Callable[[], pa.Table]] = {
     f"{_PREFIX}{each.__name__}": each for each in (types, functions, keywords, typeinfo)
 }
 OF_SERVER: dict[str, Callable[[Surroundings], pa.Table]] = {
-    f"{_PREFIX}{each.__name__}": each for each in (roles, settings)
+    f"{_PREFIX}{each.__name__}": each for each in (roles, databases, settings)
 }
 NAMES = frozenset({*OF_LAKE, *FIXED, *OF_SERVER})
