@@ -124,7 +124,11 @@ class Entry:
 
         if self.node is None:
             return None
-        return yaml.SafeLoader("").construct_document(self.node)
+        try:
+            return yaml.SafeLoader("").construct_document(self.node)
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            message = f"`{self.key}` has a value that cannot be made from what is written"
+            raise self.error(message, "Write a text, a number, a date, a list or a map, without `!`.") from error
 
     def choice(self, *valid: str) -> str:
         value = self.text()
