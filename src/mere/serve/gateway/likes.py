@@ -31,7 +31,8 @@ def escape(node: exp.Expr) -> exp.Expr:
     if character.name == "\\":
         return _bounded(asked, pattern)
     if not pattern.is_string:
-        raise PgError("0A000", "LIKE with ESCAPE takes a plain text as its pattern")
+        pieces = f"{re.escape(character.name)}.|." if character.name else "."
+        return _bounded(asked, macro("with_backslashes", pattern, text(pieces)))
     return _bounded(asked, text(_with_backslashes(pattern.name, character.name)))
 
 

@@ -55,7 +55,7 @@ class Watch:
     """Stops the statement that took most when all of them take too much, and refuses new ones until it has ended."""
 
     def __init__(self, limit: int, used: Callable[[], int] = resident) -> None:
-        self.most = used() + limit + max(_OTHERWISE, limit // 4)
+        self.most = used() + limit + max(_OTHERWISE, limit // 8)
         self._at_once = max(_AT_ONCE, limit // 8)
         self._used = used
         self._changed = threading.Condition()
