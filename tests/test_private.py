@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mere import private
-from mere.engine import jvm
+from mere.engine.jvm import process
 from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
 from tests.lake.foreign import Foreign
@@ -70,7 +70,7 @@ def test_a_lake_its_queries_and_the_gateway_leave_nothing_that_others_can_read(
 
 def test_the_logs_of_spark_are_their_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERE_HOME", str(tmp_path / "home"))
-    log = jvm._new_log()
+    log = process._new_log()
     private.appended(log).close()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700

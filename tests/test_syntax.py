@@ -9,8 +9,8 @@ import pytest
 from mere.entries import parse, read
 from mere.errors import ConfigError, ProjectError
 from mere.project.load import load
-from mere.serve.gateway import rolefile
-from mere.serve.gateway.users import Users
+from mere.serve.access.users import Users
+from mere.serve.roles import file as rolefile
 
 YAML = {
     "columns: {id: bigint total: double}\n": ("1:27", "a `,` or a `}` is missing before this", "commas"),

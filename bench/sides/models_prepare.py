@@ -20,11 +20,11 @@ from bench.sides.answer import answer
 from bench.sides.metadata import write_metadata
 from mere.lake.lake import Lake
 from mere.names import TableName
-from mere.pipeline.facts import facts
-from mere.pipeline.outcome import built
-from mere.pipeline.plan import plan, points_of
-from mere.pipeline.state import PROPERTY
-from mere.pipeline.steps import Action, Step
+from mere.pipeline.plan.facts import facts
+from mere.pipeline.plan.outcome import built
+from mere.pipeline.plan.plan import plan, points_of
+from mere.pipeline.plan.steps import Action, Step
+from mere.pipeline.state.state import PROPERTY
 from mere.project.graph import Graph
 from mere.project.load import load
 from mere.project.model import Kind, Model, Sql

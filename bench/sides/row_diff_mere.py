@@ -8,7 +8,7 @@ from pathlib import Path
 import mere
 from bench.sides.answer import answer
 from bench.sides.rounds import timed
-from mere.lake.rowdiff import RowDiff
+from mere.lake.diff.rows import RowDiff
 
 
 def diff() -> RowDiff:

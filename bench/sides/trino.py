@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 from bench.peers import NotInstalled
 from bench.sides.gateway import Row
 from mere.config import mere_home
-from mere.engine import jars, java
-from mere.engine.classpath import spark_home
+from mere.engine.jvm import jars, java
+from mere.engine.jvm.classpath import spark_home
 from mere.engine.lock import exclusive
 from tests.services.postgres import free_port
 

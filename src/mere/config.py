@@ -210,7 +210,7 @@ def variables(path: Path) -> Mapping[str, object]:
 
 
 def defaults(path: Path) -> Entry | None:
-    """The `defaults:` of a mere.yaml; what they mean, `mere.project.defaults` knows."""
+    """The `defaults:` of a mere.yaml; what they mean, `mere.project.files.defaults` knows."""
     return read(path).keys(*_TOP).get("defaults")
 
 

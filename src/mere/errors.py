@@ -158,7 +158,7 @@ class Unguarded(LakeError):
 
 
 class LakeConflict(LakeError):
-    """`conflicts` names each table with the commit and author on both sides (`mere.lake.publish.Conflict`)."""
+    """`conflicts` names each table with the commit and author on both sides (`mere.lake.refs.publish.Conflict`)."""
 
     def __init__(self, message: str, *, remedy: str | None = None, conflicts: Sequence[Any] = ()) -> None:
         super().__init__(message, remedy=remedy)

@@ -17,14 +17,15 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mere.cli import main, testing
+from mere.cli import main
+from mere.cli.project import test
 from mere.config import SparkSettings
 from mere.lake.lake import Lake
-from mere.lake.rows import stamp
-from mere.lake.runs import Run, RunStatus, holder
-from mere.lake.sqlite import SqliteStore
+from mere.lake.log.runs import Run, RunStatus, holder
+from mere.lake.store.rows import stamp
+from mere.lake.store.sqlite.store import SqliteStore
 from mere.names import TableName
-from tests.lake import iceberg
+from tests.lake import iceberg_tables
 from tests.lake.foreign import Foreign, ForeignOnPostgres
 from tests.services.postgres import PASSWORD, Postgres
 from tests.services.s3 import S3Server
@@ -100,7 +101,7 @@ def test_no_engine_is_kept_warm_for_a_lake_that_is_thrown_away(mere: Shell) -> N
     kept = SparkSettings(keep_warm=timedelta(minutes=5))
     for name, spark in {"lake": kept, "none": SparkSettings()}.items():
         with click.Context(main, obj={"lake": str(mere.folder / name), "profile": None}) as context:
-            lake, found = testing._lake(context, kept)
+            lake, found = test._lake(context, kept)
             assert (lake.location == str(mere.folder / name), found) == (spark == kept, spark)
 
 
@@ -238,7 +239,7 @@ def test_what_a_dead_run_keeps_is_said_and_can_be_cleaned(mere: Shell) -> None:
         for id_, status, ended in (("d1", RunStatus.FAILED, now), ("b1", RunStatus.RUNNING, None)):
             lake.store.save_run(Run(id_, "main", f"run_{id_}", status, "ann", now, now, ended))
             lake.run_branch(id=id_)
-        iceberg.create(lake, "gold.orders", "run_d1")
+        iceberg_tables.create(lake, "gold.orders", "run_d1")
         (Path(lake.warehouse) / "left.parquet").write_bytes(b"1")
         told = mere("gc", "--grace", "0s").stdout
         assert "file kept: reached only by branches of runs that ended without publishing (run_d1)" in told

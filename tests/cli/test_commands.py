@@ -12,9 +12,9 @@ import pytest
 from mere.cli import main
 from mere.cli.commands import as_typed
 from mere.lake.lake import Lake
-from mere.lake.runs import Run, RunStatus
+from mere.lake.log.runs import Run, RunStatus
 from tests.cli.test_cli import Shell
-from tests.lake import iceberg
+from tests.lake import iceberg_tables
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def away(tmp_path: Path) -> Shell:
     """A folder without a project, and a lake beside it."""
     (tmp_path / "here").mkdir()
     with Lake.create(tmp_path / "a lake") as lake:
-        iceberg.create(lake, "gold.orders")
+        iceberg_tables.create(lake, "gold.orders")
     return Shell(tmp_path / "here")
 
 

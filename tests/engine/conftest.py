@@ -11,8 +11,8 @@ import pytest
 from mere import Lake, Session
 from mere.config import SparkSettings
 from mere.engine import session as module
-from mere.engine import warm
-from mere.engine.discovery import Engine
+from mere.engine.warm import engine as warm
+from mere.engine.warm.discovery import Engine
 
 SETTINGS = SparkSettings(memory="1g")
 

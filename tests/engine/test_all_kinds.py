@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mere.engine.discovery import Engine
+from mere.engine.warm.discovery import Engine
+from tests.pipeline.load.test_load import put
+from tests.pipeline.plan.test_remedies import FILES
 from tests.pipeline.shop import FIRST, WHOLE, Shop
-from tests.pipeline.test_loading import put
-from tests.pipeline.test_remedies import FILES
 
 KINDS = WHOLE | {
     "models/gold/latest.sql": """

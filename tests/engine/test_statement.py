@@ -8,7 +8,7 @@ import pytest
 
 from mere.engine.statement import Name, read
 from mere.errors import QueryError
-from mere.lake.query.edits import edited
+from mere.sql.edits import edited
 
 IN_FROM = "SELECT * FROM (\n{}\n)"
 

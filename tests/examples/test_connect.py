@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from mere.engine import session as module
-from mere.engine import warm
-from mere.engine.classpath import spark_home
 from mere.engine.driver import ICEBERG_EXTENSIONS
-from mere.engine.jars import fetch
-from mere.engine.java import find
+from mere.engine.jvm.classpath import spark_home
+from mere.engine.jvm.jars import fetch
+from mere.engine.jvm.java import find
+from mere.engine.warm import engine as warm
 from mere.lake.lake import Lake
 from mere.names import QUARANTINE
 from tests.cli.test_cli import Shell

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from mere.names import TableName
-from mere.pipeline.outcome import built, under_way
-from mere.pipeline.plan import plan, plan_model, points_of
-from mere.pipeline.scd2.observations import Observation
-from mere.pipeline.schema import Column
-from mere.pipeline.state import Point, Points, State
-from mere.pipeline.steps import Action, Delta, Load, Standing, Step, Wish
+from mere.pipeline.plan.outcome import built, under_way
+from mere.pipeline.plan.plan import plan, plan_model, points_of
+from mere.pipeline.plan.steps import Action, Delta, Load, Standing, Step, Wish
+from mere.pipeline.state.columns import Column
+from mere.pipeline.state.observations import Observation
+from mere.pipeline.state.state import Point, Points, State
 from mere.project.graph import Graph
 from mere.project.model import Model
-from mere.sources.outside import Offered
+from mere.sources.offered import Offered
 from mere.sources.source import Loaded
 from mere.windows import NEVER, Grain, Span, Spans
 

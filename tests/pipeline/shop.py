@@ -16,10 +16,10 @@ import pyarrow as pa
 from click.testing import CliRunner, Result
 
 from mere.cli import main
-from mere.lake.commits import Commit, CommitKind, Entries
 from mere.lake.lake import Lake
-from mere.lake.runs import RunStatus, holds
-from mere.pipeline.state import PROPERTY, State
+from mere.lake.log.commits import Commit, CommitKind, Entries
+from mere.lake.log.runs import RunStatus, holds
+from mere.pipeline.state.state import PROPERTY, State
 
 LANDING = pa.schema(
     [

@@ -33,7 +33,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from mere.project.load import load
 graph = load(Path(sys.argv[1]))
-print(len(graph.models), [name for name in ("sqlglot", "jinja2", "mere.project.pyfile") if name in sys.modules])
+print(len(graph.models), [name for name in ("sqlglot", "jinja2", "mere.project.files.python") if name in sys.modules])
 """
 
 
@@ -64,7 +64,7 @@ def test_an_unchanged_project_needs_neither_sqlglot_nor_jinja(folder: ProjectFol
     command = [sys.executable, "-c", PROBE, str(folder.path)]
     first = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     second = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert first == "4 ['sqlglot', 'jinja2', 'mere.project.pyfile']\n"
+    assert first == "4 ['sqlglot', 'jinja2', 'mere.project.files.python']\n"
     assert second == "4 []\n"
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from mere.serve.gateway import nested, rolefile
-from mere.serve.gateway.port import Kind, PgError, Session
-from mere.serve.gateway.roles import Declared
+from mere.serve.access.roles import Declared
+from mere.serve.protocol.port import Kind, PgError, Session
+from mere.serve.roles import file
+from mere.serve.values import nested
 
 Row = tuple[str | None, ...]
 
@@ -19,7 +20,7 @@ Row = tuple[str | None, ...]
 def declared(roles: dict[str, Any], users: dict[str, str] | None = None) -> Declared:
     """Roles as a file of them would give them."""
     content = {"roles": roles} | ({"users": users} if users else {})
-    return rolefile.of_text(yaml.safe_dump(content, sort_keys=False), Path("roles.yaml"))
+    return file.of_text(yaml.safe_dump(content, sort_keys=False), Path("roles.yaml"))
 
 
 @dataclass(frozen=True)

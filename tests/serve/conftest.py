@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from mere.serve.gateway.backend import LakeBackend
-from mere.serve.gateway.catalog.names import OWNER_NAME
+from mere.serve.builtin.names import OWNER_NAME
+from mere.serve.session.backend import LakeBackend
 from tests.serve import shop
 from tests.serve.served import served
 from tests.services.postgres import Postgres

@@ -9,10 +9,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from mere.serve.gateway import types
-from mere.serve.gateway.activity import Activity
-from mere.serve.gateway.copyoptions import Options
-from mere.serve.gateway.port import Described, Field, Kind, PgError, Statement
+from mere.serve.language.copy_options import Options
+from mere.serve.protocol import types
+from mere.serve.protocol.activity import Activity
+from mere.serve.protocol.port import Described, Field, Kind, PgError, Statement
 
 SETTINGS = {
     "server_version": "16.0 (mere)",

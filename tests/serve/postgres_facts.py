@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from mere.serve.gateway.catalog import builtin
+from mere.serve import builtin
 from tests.services.postgres import Postgres
 
 SERVED = (

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mere.serve.gateway.audit import Log
-from mere.serve.gateway.port import Backend
-from mere.serve.gateway.server import Server, Settings
-from mere.serve.gateway.startup import Policy
+from mere.serve.postgres.server import Server, Settings
+from mere.serve.postgres.startup import Policy
+from mere.serve.protocol.port import Backend
+from mere.serve.session.log import Log
 
 
 class Served:

@@ -15,9 +15,9 @@ import urllib.request
 from pathlib import Path
 
 from mere.config import mere_home
-from mere.engine import jars, java
-from mere.engine.classpath import spark_home
-from mere.engine.jvm import QUICK_COMPILER
+from mere.engine.jvm import jars, java
+from mere.engine.jvm.classpath import spark_home
+from mere.engine.jvm.process import QUICK_COMPILER
 from mere.engine.lock import exclusive
 from tests.services.postgres import free_port
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mere.engine.jars import POSTGRES
+from mere.engine.jvm.jars import POSTGRES
 from mere.errors import SourceError
 from mere.sources import database as db
 from mere.sources.postgres import quoted, table_name

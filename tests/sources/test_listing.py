@@ -18,8 +18,8 @@ import pytest
 
 from mere.config import S3Settings
 from mere.errors import SourceError
-from mere.lake import s3
-from mere.lake.s3 import S3Storage
+from mere.lake.storage import s3
+from mere.lake.storage.s3 import S3Storage
 from mere.sources.listing import listed
 from mere.sources.source import Files, Format, Portion
 from mere.windows import Grain, Span

@@ -321,7 +321,7 @@ def _read_condition(entry: Entry) -> tuple[str, exp.Expr]:
     import sqlglot
     from sqlglot import exp
 
-    from mere.lake.query.spark import SparkView
+    from mere.sql.duckdb.translate import SparkView
 
     text = entry.text().strip()
     try:
@@ -338,7 +338,7 @@ def _read_condition(entry: Entry) -> tuple[str, exp.Expr]:
 def _parsed(entry: Entry, sql: str, file: str) -> exp.Expr:
     import sqlglot
 
-    from mere.lake.query.spark import SparkView
+    from mere.sql.duckdb.translate import SparkView
 
     try:
         found = sqlglot.parse(sql, dialect=SparkView)

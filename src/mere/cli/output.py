@@ -17,9 +17,9 @@ from mere import config
 from mere.cli.commands import as_typed
 from mere.config import S3Settings, SparkSettings
 from mere.errors import LakeError, LakeNotFound, UsageError
-from mere.lake.clock import skew
-from mere.lake.commits import Change, Commit, Kind, Space
 from mere.lake.lake import Lake
+from mere.lake.log.commits import Change, Commit, Kind, Space
+from mere.lake.refs.clock import skew
 from mere.names import parse_age
 from mere.printable import printable
 

@@ -7,7 +7,7 @@ have one module for each part that they look at.
 from __future__ import annotations
 
 from mere.doctor.checkup import checks
+from mere.doctor.context import Subject
 from mere.doctor.findings import Check, Finding, State, examine
-from mere.doctor.subject import Subject
 
 __all__ = ["Check", "Finding", "State", "Subject", "checks", "examine"]

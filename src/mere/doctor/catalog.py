@@ -9,17 +9,17 @@ from datetime import timedelta
 from itertools import islice
 
 from mere.config import FILE_NAME
+from mere.doctor.context import Subject
 from mere.doctor.findings import State, Verdict
-from mere.doctor.subject import Subject
 from mere.errors import LakeError, MereError
-from mere.lake.clock import skew
-from mere.lake.commits import difference
-from mere.lake.health import PROBE
-from mere.lake.leavings import Policy, find_leavings
-from mere.lake.query.columns import quoted
-from mere.lake.refs import Ref, RefKind
-from mere.lake.sweep import GRACE, KEEP_RUNS
-from mere.lake.tableset import TableSet
+from mere.lake.log.commits import difference
+from mere.lake.log.refs import Ref, RefKind
+from mere.lake.query.tables import TableSet
+from mere.lake.query.types import quoted
+from mere.lake.refs.clock import skew
+from mere.lake.store.health import PROBE
+from mere.lake.upkeep.gc import GRACE, KEEP_RUNS
+from mere.lake.upkeep.leavings import Policy, find_leavings
 from mere.names import MAIN, TableName
 from mere.words import counted
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mere.doctor import catalog, machine, spark, storage
+from mere.doctor.context import Subject
 from mere.doctor.findings import Check
-from mere.doctor.subject import Subject
 
 _BACKUP = "If nothing else helps, put the catalog back from a backup. The tables' files are untouched."
 _MACHINE = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mere.doctor.subject import Subject
+from mere.doctor.context import Subject
 from mere.errors import MereError
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")

@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 from mere.config import mere_home
+from mere.doctor.context import Subject
 from mere.doctor.findings import Verdict
-from mere.doctor.subject import Subject
-from mere.engine.jvm import memory_bytes
+from mere.engine.jvm.process import memory_bytes
 from mere.errors import MereError
-from mere.lake.storage import local_path
+from mere.lake.storage.port import local_path
 
 LEAST_FREE = 1_000_000_000  # a class-data archive and the jars alone take half of it
 OLDEST_PYTHON = (3, 11)

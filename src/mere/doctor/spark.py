@@ -6,16 +6,16 @@ import posixpath
 import secrets
 from itertools import takewhile
 
+from mere.doctor.context import Subject, clear
 from mere.doctor.findings import Verdict
-from mere.doctor.subject import Subject, clear
-from mere.engine import archive
-from mere.engine.jars import cached, is_intact
-from mere.engine.jvm import prepare
+from mere.engine.jvm import archive
+from mere.engine.jvm.jars import cached, is_intact
+from mere.engine.jvm.process import prepare
 from mere.engine.session import session
-from mere.lake.health import PROBE
 from mere.lake.lake import Lake
-from mere.lake.refs import Ref
-from mere.lake.runs import holder
+from mere.lake.log.refs import Ref
+from mere.lake.log.runs import holder
+from mere.lake.store.health import PROBE
 from mere.names import TableName
 
 ROWS = 1000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from datetime import UTC, datetime
 
+from mere.doctor.context import Subject, clear
 from mere.doctor.findings import Verdict
-from mere.doctor.subject import Subject, clear
 from mere.errors import LakeError
 
 CONTENT = b"mere doctor was here"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mere.engine import client
 from mere.engine.driver import silence
 from mere.engine.interrupt import cancel_on_interrupt
-from mere.engine.jars import Jar
+from mere.engine.jvm.jars import Jar
 from mere.engine.translate import explain, is_from_spark, log_at
 from mere.errors import EngineError, SparkFailed
 

@@ -12,18 +12,18 @@ from mere.engine.session import Session, session_on_server
 from mere.engine.statement import Statement, read
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound, SparkFailed
-from mere.lake.query.edits import Edits, edited, original
 from mere.lake.query.errors import excerpt
 from mere.names import TableName, near
+from mere.sql.edits import Edits, edited, original
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from mere.config import SparkSettings
-    from mere.lake.commits import Commit
     from mere.lake.lake import Lake
-    from mere.lake.tableset import TableSet
+    from mere.lake.log.commits import Commit
+    from mere.lake.query.tables import TableSet
 
 _NO_TABLE = re.compile(r"The table or view ((?:`[^`]*`\.)*`[^`]*`) cannot be found")
 # The types of which pyarrow makes no Python values.

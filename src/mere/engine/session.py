@@ -11,13 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from mere.config import SparkSettings, default_author, find_project, is_s3, load
-from mere.engine import client, connect, discovery, warm
+from mere.engine import client, connect
 from mere.engine.driver import SHUFFLE_PARTITIONS, Driver, shuffle_partitions
-from mere.engine.jars import Jar, needed
-from mere.engine.jvm import TOO_MUCH_FOR_WARM, Work
+from mere.engine.jvm.jars import Jar, needed
+from mere.engine.jvm.process import TOO_MUCH_FOR_WARM, Work
 from mere.engine.translate import is_from_spark, was_interrupted
+from mere.engine.warm import discovery
+from mere.engine.warm import engine as warm
 from mere.errors import EngineError, SparkFailed
-from mere.lake.storage import place
+from mere.lake.storage.port import place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

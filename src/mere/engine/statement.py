@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from mere.errors import QueryError
-from mere.lake.query.edits import Edits, check_text
+from mere.sql.edits import Edits, check_text
 
 _QUERIES = ("select", "with", "from", "values", "table", "(")
 _LISTINGS = ("show", "describe", "desc")

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 
 from mere.errors import SparkFailed, SparkLost
-from mere.lake.clock import SET_CLOCK
-from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK
+from mere.lake.refs.clock import SET_CLOCK
+from mere.lake.storage.s3 import CHECK_KEYS, CHECK_NETWORK
 
 MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSettings(memory=…)."
 

@@ -13,34 +13,35 @@ from typing import TYPE_CHECKING, Self
 
 from mere.config import S3Settings, default_author
 from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
-from mere.lake import attempts, catalogs, cleaning, history, leases
-from mere.lake.commits import Commit
-from mere.lake.guards import Guard
-from mere.lake.mainfile import remember
-from mere.lake.metadata import MetadataReader
-from mere.lake.places import WAREHOUSE, create_store, open_store_here
-from mere.lake.port import Store
-from mere.lake.publish import Publication, Request, publish
-from mere.lake.refs import Ref, RefKind
-from mere.lake.resolve import Resolved, resolve
-from mere.lake.storage import Storage, local_path, place, storage_at
-from mere.lake.tableset import TableSet
+from mere.lake.iceberg.metadata import MetadataReader
+from mere.lake.log.commits import Commit
+from mere.lake.log.refs import Ref, RefKind
+from mere.lake.query.tables import TableSet
+from mere.lake.refs import attempts, engines, history, leases
+from mere.lake.refs.guards import Guard
+from mere.lake.refs.mainfile import remember
+from mere.lake.refs.places import WAREHOUSE, create_store, open_store_here
+from mere.lake.refs.publish import Publication, Request, publish
+from mere.lake.refs.resolve import Resolved, resolve
+from mere.lake.storage.port import Storage, local_path, place, storage_at
+from mere.lake.store.port import Store
+from mere.lake.upkeep import cleaning
 from mere.names import ALIAS_PREFIX, MAIN, RUN_PREFIX, TableName, check_new_ref, near
 
 if TYPE_CHECKING:
-    from mere.lake.adopt import Adoption
-    from mere.lake.attempts import Ended
-    from mere.lake.commits import Entry, Key
-    from mere.lake.deletion import Deletion
-    from mere.lake.diff import Diff
-    from mere.lake.fence import Fence
+    from mere.lake.diff.diff import Diff
+    from mere.lake.log.commits import Entry, Key
+    from mere.lake.log.fence import Fence
+    from mere.lake.log.runs import Run
     from mere.lake.query import Result
-    from mere.lake.rebase import Rebased
-    from mere.lake.refcatalog import RefCatalog
-    from mere.lake.relocate import Progress, Relocation
-    from mere.lake.runs import Run
-    from mere.lake.show import Description
-    from mere.lake.sweep import Sweep
+    from mere.lake.query.show import Description
+    from mere.lake.refs.attempts import Ended
+    from mere.lake.refs.pyiceberg import RefCatalog
+    from mere.lake.refs.rebase import Rebased
+    from mere.lake.upkeep.adopt import Adoption
+    from mere.lake.upkeep.deletion import Deletion
+    from mere.lake.upkeep.gc import Sweep
+    from mere.lake.upkeep.relocate import Progress, Relocation
 
 
 class Lake:
@@ -179,13 +180,13 @@ class Lake:
 
     def show(self, table: str, at: str = MAIN) -> Description:
         """A table or view at a ref, as its metadata tells it."""
-        from mere.lake.show import describe
+        from mere.lake.query.show import describe
 
         return describe(self.at(at), table)
 
     def diff(self, old: str, new: str) -> Diff:
         """What leads from one ref to another, both read at one instant; `rows()` of it compares the rows, too."""
-        from mere.lake.diff import compare
+        from mere.lake.diff.diff import compare
 
         sets = self.at_each([old, new])
         return compare(sets[old], sets[new])
@@ -293,9 +294,9 @@ class Lake:
         `metadata`: which file is meant, of a table in a folder that has several. `newest`: the newest, if it is not
         certain which.
         """
-        from mere.lake.adopt import Request, adopt
-        from mere.lake.discover import discover
-        from mere.lake.versions import Choice
+        from mere.lake.upkeep.adopt import Request, adopt
+        from mere.lake.upkeep.discover import discover
+        from mere.lake.upkeep.versions import Choice
 
         branch = self._branch(on).name
         choice = Choice.of(metadata, newest=newest)
@@ -316,7 +317,7 @@ class Lake:
 
         `expected`: where these tables must stand, or LakeConflict says which of them have moved.
         """
-        from mere.lake.properties import set_properties
+        from mere.lake.refs.properties import set_properties
 
         wanted = {TableName.parse(str(table)): changes for table, changes in properties.items()}
         text = message or f"alter {', '.join(map(str, wanted))}"
@@ -328,7 +329,7 @@ class Lake:
 
         What both have changed is as the parent has it, and is reported.
         """
-        from mere.lake.rebase import rebase
+        from mere.lake.refs.rebase import rebase
 
         return rebase(self.store, self.reader, self._branch(branch).name, author or default_author())
 
@@ -372,7 +373,7 @@ class Lake:
         keep_runs: timedelta = timedelta(days=7),
     ) -> Sweep:
         """Delete the files that nothing reaches, and the branches of dead runs. See `sweep`."""
-        from mere.lake.sweep import sweep
+        from mere.lake.upkeep.gc import sweep
 
         return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
 
@@ -385,14 +386,14 @@ class Lake:
         progress: Progress | None = None,
     ) -> Relocation:
         """Mend the paths in a lake whose files were moved or copied."""
-        from mere.lake.relocate import relocate
+        from mere.lake.upkeep.relocate import relocate
 
         return relocate(path, catalog=catalog, s3=s3, progress=progress)
 
     @staticmethod
     def deletion(path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Deletion:
         """What would go with a lake; its `carry_out()` deletes it. There is no way back."""
-        from mere.lake.deletion import Deletion
+        from mere.lake.upkeep.deletion import Deletion
 
         return Deletion.prepare(path, catalog=catalog, s3=s3)
 
@@ -412,10 +413,10 @@ class Lake:
             self.store.touch(name)
         return name
 
-    def spark_catalog(self, ref: str = MAIN) -> catalogs.SparkCatalog:
+    def spark_catalog(self, ref: str = MAIN) -> engines.SparkCatalog:
         if self.storage.s3 is not None:
             self._try_storage(ref)
-        return catalogs.spark_catalog(self.catalog_name(ref), self.store.jdbc, self.warehouse, self.storage.s3)
+        return engines.spark_catalog(self.catalog_name(ref), self.store.jdbc, self.warehouse, self.storage.s3)
 
     def _try_storage(self, ref: str) -> None:
         """Spark would ask a server that is not there, or with keys that are wrong, for minutes."""
@@ -425,7 +426,7 @@ class Lake:
 
     def pyiceberg(self, ref: str = MAIN) -> RefCatalog:
         """A PyIceberg catalog of the ref; it is closed with the lake."""
-        from mere.lake.refcatalog import RefCatalog
+        from mere.lake.refs.pyiceberg import RefCatalog
 
         name = self.catalog_name(ref)
         if name not in self._catalogs:

@@ -24,7 +24,7 @@ FOLDER = ".mere"
 MODELS, FINDINGS = "models", "findings"
 _DIGEST_SIZE = hashlib.sha256().digest_size
 # Anything may lie in a folder: nothing but plain data is ever made from it.
-_PACKAGES = ("mere.project.", "mere.audits.", "mere.sources.")
+_PACKAGES = ("mere.project.", "mere.audits.", "mere.sources.", "mere.sql.")
 _ALLOWED = {
     ("datetime", "datetime"), ("datetime", "date"), ("datetime", "timedelta"), ("datetime", "timezone"),
     ("decimal", "Decimal"), ("mere.names", "TableName"), ("mere.windows", "Grain"),
@@ -126,7 +126,8 @@ class _Plain(pickle.Unpickler):
 def stamp() -> str:
     """Stands for the code that reads a project: a newer mere or sqlglot may read something else in the same text."""
     home = Path(mere.__file__).parent
-    files = [path for part in ("project", "audits", "sources", "lake/query") for path in (home / part).glob("*.py")]
+    rooms = ("project", "audits", "sources", "sql", "lake/iceberg", "lake/query")
+    files = [*home.glob("*.py"), *(path for room in rooms for path in (home / room).rglob("*.py"))]
     about = sorted((str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files)
     return hashlib.sha256(repr((about, _sqlglot_version())).encode()).hexdigest()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from mere.lake.metadata import Json
+from mere.lake.iceberg.metadata import Json
 
 
 class Clock(StrEnum):

@@ -8,21 +8,10 @@ from dataclasses import replace
 from sqlglot import exp, parse_one
 
 from mere.audits.quarantine import RowRule, row_rules
-from mere.lake.query.spark import SparkView
-from mere.project.derivation import (
-    ANY,
-    NOTHING,
-    ColumnName,
-    Made,
-    Origins,
-    Output,
-    Place,
-    Relation,
-    as_conditions,
-    joined,
-)
 from mere.project.model import Kind, Model
-from mere.project.plans import PlanLineage
+from mere.sql.derivation import ANY, NOTHING, ColumnName, Made, Origins, Output, Place, Relation, as_conditions, joined
+from mere.sql.duckdb.translate import SparkView
+from mere.sql.spark_plan import PlanLineage
 
 
 def of_plan(model: Model, plan: PlanLineage) -> Relation:

@@ -1,298 +1,265 @@
-"""Of which columns of tables a column of a query is a copy, and what mixes its rows with those of other times."""
+"""Which columns are made of which, across the models of a project.
+
+A table's rows are a node too, a name without a column: what filters, joins or groups a query decides which rows there
+are, and so is a condition of all of its columns at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
 
-from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
+from mere.names import TableName
+from mere.project.graph import Graph
+from mere.project.model import Model, Python, Sql
+from mere.sql.derivation import ANY, NOTHING, ColumnName, Made, Origins, Place, Relation
 
-from mere.project.scopes import Source, sources_of
-from mere.windows import Grain
+if TYPE_CHECKING:
+    from mere.sql.columns import Schemas
+    from mere.sql.spark_plan import PlanLineage
 
-_EVERY = frozenset(Grain)
-_DAYS = _EVERY - {Grain.HOUR}
-_MONTHS = frozenset({Grain.MONTH, Grain.YEAR})
-# Times that are cut to such a unit stay in their window, if the windows are one of these.
-_WITHIN = {
-    **dict.fromkeys(("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"), _EVERY),
-    **dict.fromkeys(("DAY", "DD"), _DAYS),
-    "WEEK": frozenset({Grain.WEEK}),
-    **dict.fromkeys(("MONTH", "MON", "MM"), _MONTHS),
-    **dict.fromkeys(("QUARTER", "YEAR", "YYYY", "YY"), frozenset({Grain.YEAR})),
-}
-_TIMES = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
-# One of the values that they are given.
-_PICKS = (exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last)
+__all__ = ["ANY", "ColumnName", "Edge", "EdgeKind", "Lineage", "Reader", "reached", "readers_of"]
 
 
-def _windows(node: exp.Expr) -> Iterable[Grain] | None:
-    """The grains at which what the node gives lies in the window of what it is given; None if it may lie anywhere."""
-    match node:
-        case exp.Paren() | exp.Timestamp() | exp.TsOrDsToTimestamp():
-            return _EVERY
-        case exp.Cast():
-            return _EVERY if node.to.this in _TIMES else _DAYS if node.to.this is exp.DType.DATE else None
-        case exp.Date() | exp.TsOrDsToDate():
-            return None if node.args.get("format") else _DAYS
-        case exp.TimestampTrunc() | exp.DateTrunc():
-            return _WITHIN.get(node.args["unit"].name.upper(), ())
-        case exp.LastDay():
-            return _MONTHS
-    return _EVERY if isinstance(node, _PICKS) else None
+Plans = Mapping[TableName, "PlanLineage"]
+NO_PLANS: Plans = {}
 
 
-def inside(node: exp.Expr) -> exp.Expr:
-    """What a time is made of: `at` of CAST(date_trunc('month', at) AS date)."""
-    while _windows(node) is not None:
-        node = node.this
-    return node
-
-
-def is_coarser(node: exp.Expr, grain: Grain) -> bool:
-    """Whether a time is cut so that several windows become one."""
-    while (windows := _windows(node)) is not None:
-        if grain not in windows:
-            return True
-        node = node.this
-    return False
-
-
-def copied(node: exp.Expr, grain: Grain) -> list[exp.Column]:
-    """The columns in whose windows the values of an expression lie: several, if it takes the first that is there."""
-    if is_coarser(node, grain):
-        return []
-    core = inside(node)
-    if isinstance(core, exp.Column):
-        return [core]
-    found = [copied(each, grain) for each in (core.this, *core.expressions)] if isinstance(core, exp.Coalesce) else []
-    return [column for columns in found for column in columns] if all(found) else []
+class EdgeKind(StrEnum):
+    VALUE = "value"  # the column's value goes into the other
+    CONDITION = "condition"  # it decides which value, or which rows
+    TABLE = "table"  # a PySpark model reads the table: what it does with the column is not known
 
 
 @dataclass(frozen=True)
-class Step:
-    """A query that a column goes through, and what it is in there."""
-
-    scope: Scope
-    value: exp.Expr | None = None
+class Edge:
+    source: ColumnName
+    target: ColumnName
+    kind: EdgeKind
+    file: str
+    line: int
+    clause: str = ""  # of a condition: WHERE, JOIN …
+    sql: str = ""  # the expression in which the source stands
+    certain: bool = True
 
 
 @dataclass(frozen=True)
-class Origin:
-    table: exp.Table | None  # None: it is no copy, but made in the query
-    column: str
-    certain: bool  # a bare name beside several tables may be any one's
-    path: tuple[Step, ...]  # from the outer query to the inner one
+class Reader:
+    """A column, or a whole table (`name.column` is None), that breaks when a column that it is made of goes."""
+
+    name: ColumnName
+    certain: bool = True  # a PySpark model may or may not use the column of a table that it reads
+
+    def __str__(self) -> str:
+        return str(self.name)
 
 
-Path = tuple[Step, ...]
+@dataclass(frozen=True)
+class _Query:
+    relation: Relation
+    named: Origins  # every column that stands anywhere in it
 
 
-def origins(scope: Scope, column: exp.Column, grain: Grain, only: str = "", path: Path = ()) -> Iterator[Origin]:
-    """Of a column that is read in a query, from its sources, or from one `only`."""
-    sources = sources_of(scope)
-    if sources is None:
-        return
-    found = candidates({name: source for name, (_, source) in sources.items()}, column)
-    certain = bool(column.table) or len(found) == 1
-    for name, source in found.items():
-        if only and name != only:
-            continue
-        if _is_renamed(sources[name][0]):
-            yield Origin(None, column.name, certain, path)
-        elif isinstance(source, Scope):
-            yield from outputs(source, column.name, grain, path, certain)
-        else:
-            yield Origin(source, column.name, certain, path)
-    if not found:
-        yield Origin(None, column.name, True, path)
+@dataclass(frozen=True)
+class _Use:
+    source: ColumnName
+    kind: EdgeKind
+    place: Place | int  # in a query, or a line of Python
 
 
-def candidates(sources: Mapping[str, Source], column: exp.Column) -> dict[str, Source]:
-    """The sources that may have the column."""
-    if column.table:
-        return {name: source for name, source in sources.items() if name.lower() == column.table.lower()}
-    names = {name: names_of(source) for name, source in sources.items()}
-    sure = {name: sources[name] for name, known in names.items() if column.name.lower() in (known or ())}
-    return sure or {name: sources[name] for name, known in names.items() if known is None}
+_Users = dict[ColumnName, list[tuple[ColumnName, _Use]]]
 
 
-def _is_renamed(node: exp.Expr) -> bool:
-    """Whether a table's columns get other names, by position: `silver.orders AS o(a, b)`."""
-    alias = node.args.get("alias") if isinstance(node, exp.Table) else None
-    return alias is not None and bool(alias.args.get("columns"))
+class Lineage:
+    """A query is read when it is on the way, once."""
+
+    def __init__(self, graph: Graph, schemas: Schemas, plans: Plans = NO_PLANS) -> None:
+        """`plans`: what is known of PySpark models by the plan of a build."""
+        self.graph = graph
+        self._schemas = schemas
+        self._plans = plans
+        self._queries: dict[TableName, _Query] = {}
+        self._by_source: dict[TableName, _Users] = {}
+
+    def columns(self, table: TableName) -> tuple[str, ...] | None:
+        """None if they are not known. What a model's query says goes before what stands in the lake."""
+        query, model = self._query(table), self.graph.models.get(table)
+        if model is not None and isinstance(model.body, Python) and model.contract:
+            return (*model.contract, *model.added_columns)
+        if query is None:
+            return self._schemas.get(table)
+        named = tuple(dict.fromkeys(each.name for each in query.relation.outputs))
+        if query.relation.is_known:
+            return named
+        stands = self._schemas.get(table)
+        return None if stands is None else tuple({each.lower(): each for each in (*named, *stands)}.values())
+
+    def up(self, name: ColumnName) -> list[Edge]:
+        """What a column, or a table's rows, are made of."""
+        model = self.graph.models.get(name.table)
+        if model is None:
+            return []
+        found = [_edge(model, use, name) for use in self._uses(model, name.column) for use in self._expanded(use)]
+        if name.column is not None and next(self._uses(model, None), None) is not None:
+            is_by_table = isinstance(model.body, Python) and model.name not in self._plans
+            kind = EdgeKind.TABLE if is_by_table else EdgeKind.CONDITION
+            found.append(Edge(ColumnName(name.table), name, kind, model.file, model.body.line))
+        return found
+
+    def down(self, name: ColumnName) -> list[Edge]:
+        """What is made of a column, or of a table's rows: a reader's rows stand for all of its columns."""
+        found = []
+        for model in map(self.graph.models.__getitem__, self.graph.readers_of(name.table)):
+            users = self._users(model)
+            edges = list(users.get(name, []))
+            if name.column is not None:
+                edges += self._passed(model, name)
+                edges += users.get(ColumnName(name.table, ANY), [])
+            found += [_edge(model, replace(use, source=name), target) for target, use in edges]
+        return found
+
+    def breaks(self, name: ColumnName) -> list[Edge]:
+        """What `down` gives, and the readers that name the column without making anything of it."""
+        found = self.down(name)
+        targets = {each.target.table for each in found}
+        for reader in self.graph.readers_of(name.table):
+            query = self._query(reader)
+            if query is not None and reader not in targets and name in query.named:
+                use = _Use(name, EdgeKind.CONDITION, query.named[name])
+                found.append(_edge(self.graph.models[reader], use, ColumnName(reader)))
+        return found
+
+    def _uses(self, model: Model, column: str | None) -> Iterator[_Use]:
+        """By a column of a model, or by its rows."""
+        query = self._query(model.name)
+        if query is not None:
+            made = query.relation.find(column.lower()) if column is not None else Made({}, query.relation.rows)
+            made = made or NOTHING
+            yield from (_Use(source, EdgeKind.VALUE, place) for source, place in made.values.items())
+            yield from (_Use(source, EdgeKind.CONDITION, place) for source, place in made.conditions.items())
+        elif isinstance(model.body, Python) and column is None:
+            for each in model.inputs:
+                yield _Use(ColumnName(each.table, ANY), EdgeKind.TABLE, each.line)
+                yield _Use(ColumnName(each.table), EdgeKind.TABLE, each.line)
+
+    def _expanded(self, use: _Use) -> list[_Use]:
+        columns = self.columns(use.source.table) if use.source.column == ANY else None
+        return (
+            [use] if columns is None else [replace(use, source=ColumnName(use.source.table, each)) for each in columns]
+        )
+
+    def _users(self, model: Model) -> _Users:
+        """The columns of a model, by what they use."""
+        if model.name not in self._by_source:
+            found: _Users = {}
+            for column in (*(self.columns(model.name) or self._named(model.name)), None):
+                for use in self._uses(model, column):
+                    found.setdefault(use.source, []).append((ColumnName(model.name, column), use))
+            self._by_source[model.name] = found
+        return self._by_source[model.name]
+
+    def _named(self, table: TableName) -> list[str]:
+        query = self._query(table)
+        return [each.name for each in query.relation.outputs] if query is not None else []
+
+    def _passed(self, model: Model, name: ColumnName) -> list[tuple[ColumnName, _Use]]:
+        """Through a `*` over columns that are not known."""
+        query, target = self._query(model.name), ColumnName(model.name, name.column)
+        if query is None or not any(each.table == name.table for each in query.relation.opened):
+            return []
+        known = [each for each, _ in self._users(model).get(name, [])]
+        uses = self._uses(model, name.column) if target not in known else ()
+        return [(target, use) for use in uses if use.source == name]
+
+    def _query(self, table: TableName) -> _Query | None:
+        """None if no model makes the table, or what its model does is not known."""
+        if table not in self._queries and self._is_known(table):
+            # In dependency order, and not by one calling the other: a chain of models may be long.
+            wanted = self.graph.upstream([table])
+            for name, model in self.graph.models.items():
+                if name in wanted and name not in self._queries and self._is_known(name):
+                    self._queries[name] = self._read(model)
+        return self._queries.get(table)
+
+    def _is_known(self, table: TableName) -> bool:
+        model = self.graph.models.get(table)
+        return model is not None and (isinstance(model.body, Sql) or table in self._plans)
+
+    def _read(self, model: Model) -> _Query:
+        from sqlglot import parse_one
+
+        from mere.project.effects import of_plan, with_settings
+        from mere.sql.duckdb.translate import SparkView
+        from mere.sql.relations import relation_of
+
+        if not isinstance(model.body, Sql):
+            return _Query(with_settings(model, of_plan(model, self._plans[model.name])), {})
+        relation, names = relation_of(parse_one(model.body.text, dialect=SparkView), self.columns)
+        return _Query(with_settings(model, relation), names)
 
 
-def names_of(source: Source) -> list[str] | None:
-    """None if they are not known; an empty one if Spark has to find one."""
-    if not isinstance(source, Scope):
-        return None
-    if source.outer_columns:
-        return [name.lower() for name in source.outer_columns]
-    if source.set_operation_scopes:
-        return names_of(source.set_operation_scopes[0])
-    selects = _selects(source)
-    return None if not selects or _has_star(selects) else [each.alias_or_name.lower() for each in selects]
+def _edge(model: Model, use: _Use, target: ColumnName) -> Edge:
+    from mere.project.check.findings import position
+    from mere.sql.windows import shown
+
+    place = use.place
+    if isinstance(place, int):
+        return Edge(use.source, target, use.kind, model.file, place, certain=False)
+    line, _ = position(place.node, model.body)
+    sql = "" if place.clause in _WHOLE else shown(place.around)
+    return Edge(use.source, target, use.kind, model.file, line, place.clause, sql, place.certain)
 
 
-def outputs(scope: Scope, name: str, grain: Grain, path: Path = (), certain: bool = True) -> Iterator[Origin]:
-    """Of a column that a query gives."""
-    if any(step.scope is scope for step in path):
-        return  # a recursive query
-    if isinstance(scope.expression, exp.Subquery):
-        for inner in scope.sources.values():  # of a query in brackets, the one inside
-            if isinstance(inner, Scope):
-                yield from outputs(inner, name, grain, path, certain)
-        return
-    names = names_of(scope)
-    if names is not None:
-        if name.lower() in names:
-            yield from _at(scope, names.index(name.lower()), name, grain, path, certain)
-        else:
-            yield Origin(None, name, certain, (*path, Step(scope)))
-        return
-    for branch in scope.set_operation_scopes:
-        # Where another branch has a `*`, it is a guess that the columns come in the same order.
-        yield from outputs(branch, name, grain, (*path, Step(scope)), certain and names_of(branch) is None)
-    if not scope.set_operation_scopes:
-        yield from _beside_star(scope, name, grain, path, certain)
+# Clauses that are not about one expression.
+_WHOLE = frozenset({"FROM", "PLAN", "DISTINCT", "UNION", "EXCEPT", "INTERSECT"})
+
+Step = Callable[[ColumnName], Iterable[Edge]]
 
 
-def _at(scope: Scope, position: int, name: str, grain: Grain, path: Path, certain: bool) -> Iterator[Origin]:
-    """The columns of a union go by position, and have the names of its first branch."""
-    if any(step.scope is scope for step in path):
-        return
-    if scope.set_operation_scopes:
-        # What EXCEPT and INTERSECT give is of the first.
-        count = None if isinstance(scope.expression, exp.Union) else 1
-        for branch in scope.set_operation_scopes[:count]:
-            if names_of(branch) is None:
-                yield from outputs(branch, name, grain, (*path, Step(scope)), certain)
-            else:
-                yield from _at(branch, position, name, grain, (*path, Step(scope)), certain)
-        return
-    selects = _selects(scope)
-    if position < len(selects) and not _has_star(selects):
-        yield from _of_value(scope, selects[position].unalias(), selects[:position], grain, path, certain)
-    else:
-        yield Origin(None, name, certain, (*path, Step(scope)))
+def reached(starts: Iterable[ColumnName], step: Step) -> list[Edge]:
+    """All edges on the ways from there, each once, the nearest first."""
+    left = list(starts)
+    seen = set(left)
+    found: dict[tuple[ColumnName, ColumnName, EdgeKind], Edge] = {}
+    while left:
+        following: list[ColumnName] = []
+        for name in left:
+            for edge in step(name):
+                found.setdefault((edge.source, edge.target, edge.kind), edge)
+                following.append(edge.target if edge.source == name else edge.source)
+        left = [each for each in dict.fromkeys(following) if each not in seen]
+        seen.update(left)
+    return list(found.values())
 
 
-def _beside_star(scope: Scope, name: str, grain: Grain, path: Path, certain: bool) -> Iterator[Origin]:
-    selects = _selects(scope)
-    for at, select in enumerate(selects):
-        if not select.is_star and select.alias_or_name.lower() == name.lower():
-            yield from _of_value(scope, select.unalias(), selects[:at], grain, path, certain)
-            return
-    stars = [select for select in selects if select.is_star and not _leaves_out(select, name)]
-    for star in stars:
-        column = exp.column(name, table=star.table or None if isinstance(star, exp.Column) else None)
-        for origin in origins(scope, column, grain, path=(*path, Step(scope, column))):
-            yield Origin(origin.table, origin.column, origin.certain and certain, origin.path)
-    if not stars:
-        yield Origin(None, name, certain, (*path, Step(scope)))
+def readers_of(graph: Graph, schemas: Schemas, table: TableName, column: str, plans: Plans = NO_PLANS) -> list[Reader]:
+    """All that breaks downstream when the column goes, directly or not, in dependency order.
+
+    `schemas`: the columns of tables that no SQL model makes; `plans`: see `Lineage`; both in `mere.project.schemas`.
+    """
+    lineage = Lineage(graph, schemas, plans)
+    start = named(lineage, table, column)
+    step = cache(lineage.breaks)
+    broken = {edge.target for edge in reached([start], step)}
+    certain = {
+        edge.target for edge in reached([start], lambda name: [each for each in step(name) if _is_certain(each)])
+    }
+    order = list(graph.models)
+    whole = {each.table for each in broken if each.column is None}
+    names = [each for each in broken if each.column is None or each.table not in whole]
+    return [
+        Reader(each, each in certain) for each in sorted(names, key=lambda each: (order.index(each.table), str(each)))
+    ]
 
 
-def _of_value(
-    scope: Scope, value: exp.Expr, before: list[exp.Expr], grain: Grain, path: Path, certain: bool
-) -> Iterator[Origin]:
-    path = (*path, Step(scope, value))
-    columns = copied(value, grain)
-    if not columns:
-        yield Origin(None, "", certain, path)
-    for column in columns:
-        alias = None if column.table else _aliased(before, column.name)
-        # In Spark, an alias to the left may be meant, if no source has such a column.
-        is_alias = alias is not None and copied(alias, grain) != [column]
-        if alias is not None and is_alias:
-            yield from _of_value(scope, alias, [], grain, path[:-1], False)
-        for origin in origins(scope, column, grain, path=path):
-            yield Origin(origin.table, origin.column, origin.certain and certain and not is_alias, origin.path)
+def _is_certain(edge: Edge) -> bool:
+    return edge.certain and edge.kind is not EdgeKind.TABLE
 
 
-def _aliased(selects: list[exp.Expr], name: str) -> exp.Expr | None:
-    return next(
-        (each.this for each in selects if isinstance(each, exp.Alias) and each.alias.lower() == name.lower()), None
-    )
-
-
-def _selects(scope: Scope) -> list[exp.Expr]:
-    return scope.expression.selects if isinstance(scope.expression, exp.Query) else []
-
-
-def _has_star(selects: Iterable[exp.Expr]) -> bool:
-    return any(select.is_star for select in selects)
-
-
-def _leaves_out(star: exp.Expr, name: str) -> bool:
-    star = star.this if isinstance(star, exp.Column) else star
-    return name.lower() in (each.name.lower() for each in star.args.get("except_") or [])
-
-
-def mixed_by(path: Path, grain: Grain) -> exp.Expr | None:
-    """What makes a row of one window out of rows of others on the way."""
-    for step in reversed(path):
-        if (mixer := _mixer(step, grain)) is not None:
-            return mixer
-    return None
-
-
-def _mixer(step: Step, grain: Grain) -> exp.Expr | None:
-    scope, query = step.scope, step.scope.expression
-    if (cut := cut_of(query)) is not None:
-        return cut
-    around = query.find_ancestor(exp.With)
-    if scope.is_cte and scope.set_operation_scopes and around is not None and around.args.get("recursive"):
-        return query
-    if not isinstance(query, exp.Select) or step.value is None:
-        return None
-    for pivot in scope.pivots:
-        if not pivot.args.get("unpivot"):
-            return pivot
-    group: exp.Expr | None = query.args.get("group")
-    if group is not None and not _keeps_apart(step, group_keys(group, query), grain):
-        return group
-    if group is None and isinstance(inside(step.value), exp.Column) and step.value.find(*_PICKS):
-        return step.value
-    for window in scope.find_all(exp.Window):
-        # What a window of the clause WINDOW does is seen where it is defined.
-        if not window.args.get("alias") and not _keeps_apart(step, window.args.get("partition_by") or [], grain):
-            return window
-    return None
-
-
-def cut_of(query: exp.Expr) -> exp.Expr | None:
-    """LIMIT or OFFSET of a query, or of brackets around it."""
-    node: exp.Expr | None = query
-    while node is query or isinstance(node, exp.Subquery):
-        cut: exp.Expr | None = node.args.get("limit") or node.args.get("offset")
-        if cut is not None:
-            return cut
-        node = node.parent
-    return None
-
-
-def group_keys(group: exp.Expr, query: exp.Select) -> Iterator[exp.Expr]:
-    if group.args.get("all"):
-        yield from (select.unalias() for select in query.selects if not select.find(exp.AggFunc))
-    if any(group.args.get(each) for each in ("cube", "rollup", "grouping_sets")):
-        return
-    for key in group.expressions:
-        yield key
-        if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(query.selects):
-            yield query.selects[int(key.name) - 1].unalias()
-        elif isinstance(key, exp.Column) and not key.table and (value := _aliased(query.selects, key.name)):
-            yield value
-
-
-def _keeps_apart(step: Step, keys: Iterable[exp.Expr], grain: Grain) -> bool:
-    """Whether one of the keys is the time, or the window in which it lies."""
-    assert step.value is not None
-    times = _sources(step.scope, step.value, grain)
-    return bool(times) and any(times <= _sources(step.scope, key, grain) for key in keys)
-
-
-def _sources(scope: Scope, value: exp.Expr, grain: Grain) -> set[tuple[int, str]]:
-    found = [origin for column in copied(value, grain) for origin in origins(scope, column, grain)]
-    return {(id(each.table), each.column.lower()) for each in found if each.table is not None}
+def named(lineage: Lineage, table: TableName, column: str) -> ColumnName:
+    """As the table spells it."""
+    known = lineage.columns(table) or ()
+    return ColumnName(table, next((each for each in known if each.lower() == column.lower()), column.lower()))

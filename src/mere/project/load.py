@@ -13,12 +13,12 @@ from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
 from mere.project.cache import MODELS as MODELS_CACHE
 from mere.project.cache import Cache, Cached
-from mere.project.defaults import Defaults
 from mere.project.digests import digest_of
+from mere.project.files.defaults import Defaults
+from mere.project.files.templates import MacroFile, Templates
 from mere.project.graph import Graph
 from mere.project.model import Model, Sql
 from mere.project.problems import Problems
-from mere.project.templates import MacroFile, Templates
 from mere.syntax import not_utf8
 
 FOLDERS = SOURCES, MODELS, SEEDS, MACROS, AUDITS, TESTS = "sources", "models", "seeds", "macros", "audits", "tests"
@@ -126,13 +126,13 @@ class Loader:
         return digest_of(repr((self._shared_key, digests)).encode())
 
     def _read_sql(self, path: PurePosixPath) -> Cached:
-        from mere.project.sqlfile import read_sql
+        from mere.project.files.sql import read_sql
 
         model = read_sql(Path(path), self.files.text(path), self.customs, self.templates, self.defaults)
         return Cached(self._key(path), (model,))
 
     def _read_python(self, path: PurePosixPath) -> Cached:
-        from mere.project.pyfile import read_python
+        from mere.project.files.python import read_python
 
         looked_at: dict[str, str | None] = {}
 
@@ -151,7 +151,7 @@ class Loader:
         return self._models(path, self._read_source) if path.suffix == ".yaml" else ()
 
     def _read_source(self, path: PurePosixPath) -> Cached:
-        from mere.project.sourcefile import read_source
+        from mere.project.files.source import read_source
 
         return Cached(self._key(path), (read_source(Path(path), self.files.text(path), self.customs, self.defaults),))
 
@@ -165,7 +165,7 @@ class Loader:
         key = self._key(path, sidecar)
         cached = self._cache.find(path.as_posix(), key, self.files.digest)
         if cached is None:
-            from mere.project.seeds import read_seed
+            from mere.project.files.seed import read_seed
 
             settings = (Path(sidecar), self.files.text(sidecar)) if has_sidecar else None
             model = read_seed(Path(path), self.files.content(path), settings, self.customs, self.defaults)

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, ProjectError
-from mere.lake.show import LINEAGE, schema_of, view_sql
+from mere.lake.query.show import LINEAGE, schema_of, view_sql
 from mere.names import TableName
 from mere.project.clocks import Clocks, of_schema
 from mere.project.digests import digest_of
+from mere.project.files.seed import columns_of
 from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, Python, Sql
-from mere.project.plans import Kept, PlanLineage
-from mere.project.seeds import columns_of
+from mere.sql.spark_plan import Kept, PlanLineage
 
 if TYPE_CHECKING:
-    from mere.lake.tableset import TableSet
+    from mere.lake.query.tables import TableSet
 
 
 def columns_in_lake(tables: TableSet, table: TableName) -> tuple[str, ...] | None:
@@ -131,8 +131,8 @@ def _view(table: TableName, tables: TableSet) -> Model | None:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
-    from mere.lake.guards import current_version
-    from mere.lake.query.spark import SparkView
+    from mere.lake.refs.guards import current_version
+    from mere.sql.duckdb.translate import SparkView
 
     metadata = tables.metadata(table)
     sql, dialect = view_sql(metadata)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-from mere.engine import jars
+from mere.engine.jvm import jars
 from mere.errors import LakeError, SourceError
-from mere.lake.postgres_address import PostgresAddress
+from mere.lake.store.postgres.address import PostgresAddress
 from mere.sources import postgres
 from mere.sources.cursor import later, less
 from mere.sources.source import Database, Declared, Loaded, Portion

@@ -20,8 +20,8 @@ from mere.sources.source import Files, Portion
 from mere.windows import FIRST, Span
 
 if TYPE_CHECKING:
-    from mere.lake.s3 import S3Storage
-    from mere.lake.storage import StoredFile
+    from mere.lake.storage.port import StoredFile
+    from mere.lake.storage.s3 import S3Storage
     from mere.sources import download
 
 _SIDE_BY_SIDE = 8
@@ -171,7 +171,7 @@ def s3_of(files: Files) -> S3Storage:
 @lru_cache(8)
 def _storage(settings: S3Settings) -> S3Storage:
     """One for all files of a source: its connections stay open."""
-    from mere.lake.s3 import S3Storage
+    from mere.lake.storage.s3 import S3Storage
 
     return S3Storage(settings)
 

@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime
 from typing import Self
 from urllib.parse import urlsplit
 
-from mere.lake.storage import canonical
+from mere.lake.storage.port import canonical
 from mere.windows import LAST, Grain, Span
 
 TIME_FIELDS = ("year", "month", "day", "hour", "date")

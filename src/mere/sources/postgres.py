@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import LakeError, SourceError
-from mere.lake.postgres_address import PostgresAddress, line
+from mere.lake.store.postgres.address import PostgresAddress, line
 from mere.sources.cursor import less
 from mere.sources.source import Database, Portion
 

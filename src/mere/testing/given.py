@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from mere.engine.frames import from_arrow
 from mere.errors import ConfigError, MereError, MetadataMissing
-from mere.lake.tableset import TableSet
+from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
-from mere.project.cases import Rows
+from mere.project.files.case import Rows
 from mere.project.graph import Graph
 from mere.project.model import Csv, Model, Sql
 from mere.sources.source import Source
@@ -68,7 +68,7 @@ class Schemas:
     def _on_ref(self, table: TableName) -> Columns | None:
         if self._tables is None or table not in self._tables:
             return None
-        from mere.lake.show import schema_of
+        from mere.lake.query.show import schema_of
 
         try:
             fields = schema_of(self._tables.metadata(table))["fields"]
@@ -78,7 +78,7 @@ class Schemas:
 
 
 def _of_seed(body: Csv, folder: Path) -> Columns:
-    from mere.pipeline.materialize import rows_of
+    from mere.pipeline.write.query import rows_of
 
     found = rows_of(body, folder).schema
     return {each.name: of_spark(body.types[each.name]) if each.name in body.types else each.type for each in found}

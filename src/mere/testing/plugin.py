@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from mere.engine.session import Session
     from mere.lake.lake import Lake
-    from mere.pipeline.request import Project
+    from mere.pipeline.run.request import Project
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def mere_project(pytestconfig: pytest.Config) -> Iterator[Project]:
     """The project in pytest's root folder, or in one above it, with its lake."""
     from mere import config
     from mere.lake.lake import Lake
-    from mere.pipeline.request import Project
+    from mere.pipeline.run.request import Project
     from mere.project.load import load
 
     file = config.find_project(pytestconfig.rootpath)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from mere.engine.session import session
 from mere.errors import MereError, UsageError
-from mere.lake.tableset import TableSet
+from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
-from mere.pipeline.request import Project
-from mere.project.cases import Case, Rows, Step
+from mere.pipeline.run.request import Project
+from mere.project.files.case import Case, Rows, Step
 from mere.project.load import Loader
 from mere.project.model import Model
 from mere.testing.cells import value_of
 from mere.testing.compare import Difference, compare
 from mere.testing.given import Schemas
-from mere.testing.plain import Bench, given
-from mere.testing.staged import Stage
+from mere.testing.pipeline_case import Stage
+from mere.testing.query_case import Bench, given
 
 if TYPE_CHECKING:
     import pyarrow as pa

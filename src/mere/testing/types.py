@@ -18,7 +18,7 @@ def of_spark(words: str) -> pa.DataType:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    from mere.lake.query.spark import SparkView
+    from mere.sql.duckdb.translate import SparkView
 
     try:
         return _of(exp.DataType.build(words, dialect=SparkView))

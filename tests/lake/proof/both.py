@@ -12,9 +12,9 @@ import duckdb
 from sqlglot import ErrorLevel, exp
 
 from mere.engine.translate import is_from_spark
-from mere.lake.query import spark as translation
-from mere.lake.query.proven import Proof, Unlike
-from mere.lake.query.sparktypes import Columns, in_duckdb, named
+from mere.sql.duckdb import translate as translation
+from mere.sql.duckdb.proven import Proof, Unlike
+from mere.sql.duckdb.types import Columns, in_duckdb, named
 from tests.lake.proof import values
 
 # Only rows whose whole numbers can be added up.

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot.errors import SqlglotError
 
 from mere.engine.translate import is_from_spark
-from mere.lake.query.proven import FILE
+from mere.sql.duckdb.proven import FILE
 from tests.lake.proof.both import Both, Recorder, translated
 from tests.lake.proof.cases import cases
 

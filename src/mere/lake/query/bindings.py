@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from mere.config import S3Settings
 from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
-from mere.lake.metadata import ORIGIN, Json, Metadata
+from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
-from mere.lake.query.columns import columns, current_schema, literal, quoted
-from mere.lake.query.statements import Name, Statement
-from mere.lake.s3 import duckdb_secret
-from mere.lake.storage import Storage, canonical
-from mere.lake.tableset import TableSet
+from mere.lake.query.tables import TableSet
+from mere.lake.query.types import columns, current_schema, literal, quoted
+from mere.lake.storage.port import Storage, canonical
+from mere.lake.storage.s3 import duckdb_secret
 from mere.names import TableName
+from mere.sql.statements import Name, Statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from mere.config import is_s3
 from mere.errors import MereError, MetadataMissing, QueryError, StorageDenied, StorageUnreachable
-from mere.lake import room
 from mere.lake.query import scans, views
-from mere.lake.s3 import CHECK_KEYS, CHECK_NETWORK, split
+from mere.lake.storage import room
+from mere.lake.storage.s3 import CHECK_KEYS, CHECK_NETWORK, split
 
 _NO_SCHEMA = re.compile(r'Table with name "(.+)" does not exist because schema "')
 _NO_CATALOG = re.compile(r'Catalog "(.+)" does not exist')

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from mere.config import is_s3
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
-from mere.lake.commits import Commit
-from mere.lake.query import errors, spill, statements
+from mere.lake.log.commits import Commit
+from mere.lake.query import errors, spill
 from mere.lake.query.bindings import Bindings, database
-from mere.lake.query.columns import columns, current_schema
 from mere.lake.query.destination import all_or_nothing
-from mere.lake.query.edits import Edits, edited, original
-from mere.lake.query.statements import Statement, tokens
-from mere.lake.storage import canonical
-from mere.lake.tableset import TableSet
+from mere.lake.query.tables import TableSet
+from mere.lake.query.types import columns, current_schema
+from mere.lake.storage.port import canonical
 from mere.names import near
+from mere.sql import statements
+from mere.sql.edits import Edits, edited, original
+from mere.sql.statements import Statement, tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeUnreadable, MetadataMissing, QueryError
-from mere.lake import avro, files
-from mere.lake.metadata import Json, Metadata, Snapshot
-from mere.lake.query.columns import literal, quoted
-from mere.lake.s3 import of_arrow, pyiceberg_properties
-from mere.lake.storage import Storage, canonical
+from mere.lake.iceberg import avro, files
+from mere.lake.iceberg.metadata import Json, Metadata, Snapshot
+from mere.lake.query.types import literal, quoted
+from mere.lake.storage.port import Storage, canonical
+from mere.lake.storage.s3 import of_arrow, pyiceberg_properties
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
-from mere.lake.guards import current_version
-from mere.lake.metadata import Json, Metadata
-from mere.lake.query.columns import columns, quoted
-from mere.lake.query.sparktypes import Columns, of_iceberg
+from mere.lake.iceberg.metadata import Json, Metadata
+from mere.lake.query.types import columns, quoted
+from mere.lake.refs.guards import current_version
 from mere.names import TableName
+from mere.sql.duckdb.types import Columns, of_iceberg
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -41,7 +41,7 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
     """The view's query for DuckDB, its tables named in full, as `place` says; `schema`: of a table that it reads."""
     import sqlglot
 
-    from mere.lake.query import spark
+    from mere.sql.duckdb import translate as spark
 
     version = current_version(view)
     representation = _representation(name, version)

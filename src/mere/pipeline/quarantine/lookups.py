@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mere.audits.quarantine import RowRule
-from mere.pipeline.tables import expr, name_of, quoted
+from mere.pipeline.write.table import expr, name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,13 +18,13 @@ from mere.audits.rules import TIME
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import RunFailed
 from mere.lake import faults
+from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
-from mere.lake.metadata import Metadata
-from mere.pipeline.companions import Signatures, declared, filled, is_ours, signature, standing
-from mere.pipeline.materialize import Workshop, literal, query, within, writer
+from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.quarantine.lookups import looked_up
-from mere.pipeline.steps import Action, Step
-from mere.pipeline.tables import expr, field_of, name_of, prepare, quoted
+from mere.pipeline.write.companions import Signatures, declared, filled, is_ours, signature, standing
+from mere.pipeline.write.query import Workshop, literal, query, within, writer
+from mere.pipeline.write.table import expr, field_of, name_of, prepare, quoted
 from mere.project.model import Model
 from mere.windows import Span, Spans
 

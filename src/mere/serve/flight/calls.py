@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from pyarrow import flight
 
+from mere.serve.access import limits
 from mere.serve.flight.login import Caller
-from mere.serve.gateway import limits
-from mere.serve.gateway.audit import Entry
-from mere.serve.gateway.beside import Shared
-from mere.serve.gateway.connection import told
-from mere.serve.gateway.port import Backend, Session
+from mere.serve.postgres.connection import told
+from mere.serve.protocol.port import Backend, Session
+from mere.serve.session.endpoint import Shared
+from mere.serve.session.log import Entry
 
 Result = TypeVar("Result")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyarrow import flight
 
-from mere.serve.gateway.port import PgError
+from mere.serve.protocol.port import PgError
 
 # By the beginning of the SQLSTATE; the first that fits counts. All are Flight's own errors: of others pyarrow would
 # send a traceback along.

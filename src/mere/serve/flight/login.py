@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pyarrow import flight
 
 from mere.errors import MereError
+from mere.serve.access.admission import Guesses, too_many_guesses
+from mere.serve.access.scram import Verifier
+from mere.serve.access.users import Users
 from mere.serve.flight.errors import flight_error
 from mere.serve.flight.seals import Seals, content
-from mere.serve.gateway.admission import Guesses, too_many_guesses
-from mere.serve.gateway.beside import Shared
-from mere.serve.gateway.connection import told
-from mere.serve.gateway.port import PgError
-from mere.serve.gateway.scram import Verifier
-from mere.serve.gateway.users import Users
+from mere.serve.postgres.connection import told
+from mere.serve.protocol.port import PgError
+from mere.serve.session.endpoint import Shared
 
 KEY = "caller"  # of the middleware
 _DATABASE = "database"  # the header that names the ref

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from mere.serve.gateway.port import PgError
+from mere.serve.protocol.port import PgError
 
 _PREFIX = "type.googleapis.com/arrow.flight.protocol.sql."
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5  # how a value is laid out

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mere.serve.gateway import decode, types
-from mere.serve.gateway.port import PgError
+from mere.serve.protocol import types
+from mere.serve.protocol.port import PgError
+from mere.serve.values import decode
 
 _LONGEST = 1 << 20  # bytes of all values of a statement: they travel with each of its handles
 

@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from mere.serve.flight import messages
-from mere.serve.gateway.port import PgError
+from mere.serve.protocol.port import PgError
 
 _LENGTH = 32  # bytes of a seal
 _STATEMENT = "statement"

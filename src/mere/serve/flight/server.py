@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyarrow import flight
 
 from mere.errors import ConfigError
+from mere.serve.access.users import Users
 from mere.serve.flight import catalog, messages, parameters, statements
 from mere.serve.flight.calls import Call
 from mere.serve.flight.errors import flight_error
 from mere.serve.flight.login import KEY, Caller, Handshake, Login, LoginFactory
 from mere.serve.flight.seals import Handle, Seals
 from mere.serve.flight.transactions import Transactions
-from mere.serve.gateway.beside import Shared
-from mere.serve.gateway.connection import SHUT_DOWN, told
-from mere.serve.gateway.port import Backend, PgError
-from mere.serve.gateway.users import Users
+from mere.serve.postgres.connection import SHUT_DOWN, told
+from mere.serve.protocol.port import Backend, PgError
+from mere.serve.session.endpoint import Shared
 
 _POLL = 0.05  # seconds between two looks at whether the last call has ended
 _LAST_WORDS = 2.0  # seconds for clients to take what they were sent

@@ -11,8 +11,8 @@ from mere.serve.flight import parameters
 from mere.serve.flight.calls import Call
 from mere.serve.flight.seals import Handle
 from mere.serve.flight.transactions import Transactions
-from mere.serve.gateway import encode
-from mere.serve.gateway.port import Answer, Described, Kind, PgError, Session, Statement
+from mere.serve.protocol.port import Answer, Described, Kind, PgError, Session, Statement
+from mere.serve.values import encode
 
 _BYTES = 1 << 20  # that are computed at once
 

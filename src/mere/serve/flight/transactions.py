@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections import OrderedDict, defaultdict
 
-from mere.serve.gateway.port import PgError
+from mere.serve.protocol.port import PgError
 
 _MOST = 1000  # of a user; nobody tells of those that were left behind, so the oldest makes room
 

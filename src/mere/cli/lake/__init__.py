@@ -1,0 +1,1 @@
+"""Commands about the lake: refs, tables, history, files."""

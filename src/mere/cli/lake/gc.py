@@ -1,0 +1,137 @@
+"""mere gc, mere relocate."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import click
+
+from mere.cli.output import (
+    Address,
+    Age,
+    example,
+    json_option,
+    lake_address,
+    moment,
+    open_lake,
+    print_json,
+    progress,
+    say,
+    size,
+)
+from mere.errors import LakeNotFound
+from mere.lake.lake import Lake
+from mere.lake.storage.port import place
+from mere.lake.upkeep.gc import GRACE, KEEP_RUNS, Kept, Sweep
+from mere.words import counted
+
+_NAMES = 5
+
+
+@click.command(epilog=example("mere gc --dry-run", "mere gc --keep 90d"))
+@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@click.option("--grace", type=Age(), default=GRACE, metavar="AGE", help="How long a file must be unreachable. [24h]")
+@click.option("--keep", type=Age(), metavar="AGE", help="Give up commits older than this. [all are kept]")
+@click.option("--keep-runs", type=Age(), default=KEEP_RUNS, metavar="AGE", help="How long dead runs stay. [7d]")
+@json_option
+@click.pass_context
+def gc(
+    ctx: click.Context, dry_run: bool, grace: timedelta, keep: timedelta | None, keep_runs: timedelta, as_json: bool
+) -> None:
+    """Delete the files that no branch, tag, commit or run can reach, in two phases, and the branches of dead runs.
+
+    A file or commit that is found unreachable is doomed; the first gc after the grace time deletes it, if it still is.
+    An AGE is a number with s, m, h, d or w.
+    """
+    swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
+    if as_json:
+        print_json(_sweep_json(swept))
+    else:
+        _print_sweep(swept)
+
+
+def _sweep_json(swept: Sweep) -> dict[str, object]:
+    return {
+        "dry_run": swept.dry_run,
+        "runs": [ref.name for ref in swept.runs],
+        "aliases": [ref.name for ref in swept.aliases],
+        "commits": [commit.id for commit in swept.commits],
+        "commits_doomed": [commit.id for commit in swept.commits_doomed],
+        "doomed": [{"location": file.location, "bytes": file.size} for file in swept.doomed],
+        "deleted": [{"location": file.location, "bytes": file.size} for file in swept.deleted],
+        "kept": {str(reason): count for reason, count in swept.kept.items()},
+        "live": [{"who": live.who, "since": live.since.isoformat(timespec="milliseconds")} for live in swept.live],
+        "dead_runs": [ref.name for ref in swept.dead],
+    }
+
+
+def _print_sweep(swept: Sweep) -> None:
+    will = "would be " if swept.dry_run else ""
+    lines = [
+        (len(swept.runs), f"{counted(len(swept.runs), 'dead run')} {will}deleted"),
+        (len(swept.aliases), f"{counted(len(swept.aliases), 'unused alias', 'unused aliases')} {will}deleted"),
+        (len(swept.commits), f"{counted(len(swept.commits), 'commit')} {will}given up"),
+        (len(swept.commits_doomed), f"{counted(len(swept.commits_doomed), 'commit')} {will}doomed"),
+        (len(swept.deleted), f"{counted(len(swept.deleted), 'file')} {will}deleted, {size(swept.bytes_deleted)}"),
+        (len(swept.doomed), f"{counted(len(swept.doomed), 'file')} {will}doomed, {size(swept.bytes_doomed)}"),
+    ]
+    shown = [line for count, line in lines if count]
+    for line in shown or ["nothing to sweep"]:
+        say(line)
+    for reason, count in swept.kept.items():
+        say(f"{counted(count, 'file')} kept: {reason}{_whose(reason, swept)}")
+    if Kept.DEAD_RUN in swept.kept:
+        say("to delete these branches: mere runs clean")
+
+
+def _whose(reason: Kept, swept: Sweep) -> str:
+    """Who is behind it, by name."""
+    if reason is Kept.RUN:
+        return f" ({swept.live[0].who}, {moment(swept.live[0].since)})"
+    if reason is Kept.DEAD_RUN:
+        names = [ref.name for ref in swept.dead]
+        return f" ({', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''})"
+    return ""
+
+
+@click.command(
+    epilog=example(
+        "mv shop /data/shop && mere relocate /data/shop/lake",
+        "aws s3 sync s3://old/shop s3://new/shop  # then write the new place into mere.yaml, and",
+        "mere relocate",
+    )
+)
+@click.argument("path", required=False, metavar="[LAKE]")
+@json_option
+@click.pass_context
+def relocate(ctx: click.Context, path: str | None, as_json: bool) -> None:
+    """Mend the paths in a lake whose files were moved or copied. Default: the lake of mere.yaml.
+
+    Data files are not touched. A copy of a folder with its catalog.db becomes a lake of its own, independent of its
+    original. A catalog in Postgres is one, however often the files are copied: from now on it points to the new place.
+    """
+    with progress("mending metadata", as_json) as advance:
+        address = _address(ctx, path)
+        done = Lake.relocate(address.path, catalog=address.catalog, s3=address.s3, progress=advance)
+    if as_json:
+        print_json(vars(done) | {"moved": done.moved})
+    elif done.moved:
+        say(
+            f"{done.root} was at {done.old_root}: {counted(done.pointers, 'pointer')} mended,"
+            f" {counted(done.files, 'file')} rewritten ({size(done.size)})"
+        )
+        if done.copied:
+            say(f"the original is still there, so this copy is a lake of its own now ({done.lake_id[:10]})")
+    else:
+        say(f"nothing to do: {done.root} is where it was made")
+
+
+def _address(ctx: click.Context, path: str | None) -> Address:
+    """The path alone does not tell where the catalog of the project's lake is."""
+    if path is None:
+        return lake_address(ctx)
+    try:
+        of_project = lake_address(ctx)
+    except LakeNotFound:
+        return Address(path)
+    return of_project if place(of_project.path) == place(path) else Address(path)

@@ -1,0 +1,255 @@
+"""mere branch, mere tag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Set
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.config import find_project
+from mere.errors import UsageError
+from mere.lake.lake import Lake
+from mere.lake.log.commits import Space
+from mere.lake.log.refs import Ref, RefKind
+from mere.names import TableName
+from mere.words import counted
+
+
+def _ref_json(lake: Lake, ref: Ref) -> dict[str, Any]:
+    commit = lake.store.commit_by_seq(ref.head)
+    return {
+        "name": ref.name,
+        "kind": ref.kind,
+        "commit": commit.id,
+        "at": commit.at.isoformat(timespec="milliseconds"),
+        "parent": ref.parent,
+        "created_at": ref.created_at.isoformat(timespec="milliseconds"),
+        "created_by": ref.created_by,
+    }
+
+
+def _list(lake: Lake, as_json: bool, *kinds: RefKind) -> None:
+    found = [_ref_json(lake, ref) for ref in lake.refs(*kinds)]
+    if as_json:
+        print_json(found)
+        return
+    columns = [
+        Column("name"),
+        Column("kind"),
+        Column("commit"),
+        Column("committed"),
+        Column("from"),
+        Column("by"),
+    ]
+    print_table(
+        columns,
+        [
+            (
+                r["name"],
+                r["kind"],
+                r["commit"][:10],
+                r["at"][:19].replace("T", " ") + "Z",
+                r["parent"],
+                r["created_by"],
+            )
+            for r in found
+        ],
+    )
+
+
+def _lists(ctx: click.Context, as_json: bool) -> bool:
+    """Whether the group was called by itself."""
+    if ctx.invoked_subcommand and as_json:
+        raise UsageError(f"--json goes behind {ctx.invoked_subcommand}.")
+    return ctx.invoked_subcommand is None
+
+
+class _Verbs(click.Group):
+    """Says what was meant by `mere branch dev`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise UsageError(
+                f"mere {ctx.info_name} has no verb {args[0]!r}.",
+                remedy=f"To make one: mere {ctx.info_name} create {args[0]}. To see all: mere {ctx.info_name}",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _created(lake: Lake, ref: Ref, as_json: bool) -> None:
+    data = _ref_json(lake, ref)
+    if as_json:
+        print_json(data)
+    else:
+        say(f"{ref.kind} {ref.name} at commit {data['commit'][:10]} of {moment(lake.store.commit_by_seq(ref.head).at)}")
+
+
+def _deleted(lake: Lake, patterns: tuple[str, ...], dry_run: bool, as_json: bool, *kinds: RefKind) -> None:
+    at = {ref.name: _ref_json(lake, ref) for ref in lake.refs(*kinds)}
+    done = lake.delete_matching(*patterns, kinds=kinds, dry_run=dry_run)
+    if as_json:
+        print_json([at[ref.name] for ref in done.refs])
+        return
+    will = "would be deleted; it is" if dry_run else "deleted; it was"
+    for ref in done.refs:
+        say(f"{ref.kind} {ref.name} {will} at commit {at[ref.name]['commit'][:10]}, which stays until mere gc")
+    for ref in done.spared:
+        say(f"{ref.name} was left: the run is still going on")
+
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be deleted; change nothing.")
+
+
+@click.group(
+    cls=_Verbs,
+    invoke_without_command=True,
+    epilog=example("mere branch create dev", "mere branch create fix --from v1"),
+)
+@json_option
+@click.pass_context
+def branch(ctx: click.Context, as_json: bool) -> None:
+    """List, create and delete branches. A fork copies no data."""
+    if _lists(ctx, as_json):
+        _list(open_lake(ctx), as_json, RefKind.BRANCH, RefKind.RUN)
+
+
+@branch.command("list", epilog=example("mere branch list --json"))
+@json_option
+@click.pass_context
+def branch_list(ctx: click.Context, as_json: bool) -> None:
+    """All branches, with the commit each is at."""
+    _list(open_lake(ctx), as_json, RefKind.BRANCH, RefKind.RUN)
+
+
+@branch.command("create", epilog=example("mere branch create dev", "mere branch create old --from main@2d"))
+@click.argument("name")
+@click.option("--from", "at", default="main", show_default=True, metavar="REF", help="Where it starts: any ref.")
+@json_option
+@click.pass_context
+def branch_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None:
+    """Fork a branch."""
+    lake = open_lake(ctx)
+    _created(lake, lake.branch(name, at), as_json)
+
+
+@branch.command("delete", epilog=example("mere branch delete dev", "mere branch delete 'try-*' old --dry-run"))
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@_dry_run
+@json_option
+@click.pass_context
+def branch_delete(ctx: click.Context, names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Delete branches, by name or by pattern (* ? []). What they published stays where it was published.
+
+    If one of them cannot be deleted, none is. A pattern passes over main, and over runs that are still going on.
+    """
+    _deleted(open_lake(ctx), names, dry_run, as_json, RefKind.BRANCH, RefKind.RUN)
+
+
+@branch.command("update", epilog=example("mere branch update dev", "mere branch update dev --no-run"))
+@click.argument("name")
+@click.option("--no-run", is_flag=True, help="Do not build again what that touches.")
+@json_option
+@click.pass_context
+def branch_update(ctx: click.Context, name: str, no_run: bool, as_json: bool) -> None:
+    """Bring the changes of its parent into a branch; what they touch of the branch's own models is built again.
+
+    Models that were built from a part of the data are left as they are. With --json, each event is a line.
+    """
+    lake = open_lake(ctx)
+    done = lake.rebase(name)
+    kept = [str(change.key) for change in done.kept]
+    dropped = [str(each.key) for each in done.dropped]
+    if as_json:
+        commits = {"before": done.before.id, "base": done.base.id}
+        about = {"branch": name, "parent": done.parent, **commits, "kept": kept, "dropped": dropped}
+        click.echo(json.dumps({"event": "update", **about}))
+    else:
+        own = counted(len(kept), "change")
+        say(f"{name} stands on commit {done.base.short_id} of {done.parent} now, with {own} of its own")
+        if dropped:
+            say(f"changed on both, so it is as {done.parent} has it: {', '.join(dropped)}")
+        if lake.resolve(name).commit.id != done.before.id:
+            back = f"mere revert --to {done.before.short_id} --on {name}"
+            say(f"it was at commit {done.before.short_id}, which stays until mere gc; to go back: {back}")
+    if not no_run and find_project(Path.cwd()):
+        keys = [change.key for change in done.kept] + [conflict.key for conflict in done.dropped]
+        tables = {key.table for key in keys if key.space is Space.RELATION}
+        _build_again(ctx, name, tables, _samples(lake, done.before.id) | _samples(lake, name), as_json)
+
+
+def _samples(lake: Lake, at: str) -> set[TableName]:
+    """What was built there from a part of the data."""
+    from mere.pipeline.plan.facts import facts
+
+    built = facts(lake, at, lake.now()).built_by_mere()
+    return {table for table, state in built.items() if state.sample}
+
+
+def _build_again(
+    ctx: click.Context, branch: str, tables: Set[TableName], samples: Set[TableName], as_json: bool
+) -> None:
+    """The models among the tables and what stands on them. A sample would become all of its history: how much of it
+    there should be, only the user can say."""
+    from mere.cli.project.events import Watch
+    from mere.cli.project.plan import open_project
+    from mere.pipeline.run.request import Request
+
+    with Watch(ctx, branch, as_json) as watch:
+        project = open_project(ctx)
+        touched = project.graph.downstream(tables)
+        left = touched & project.graph.downstream(samples)
+        if left and not as_json:
+            names = " ".join(sorted(map(str, left)))
+            say(f"left as they are, for they were built from a part of the data: {names}")
+            say(f"to build them again, add how much of it: mere run --on {branch} {names}")
+        if due := touched - left:
+            watch.carry_out(project, Request(on=branch, selection=tuple(sorted(map(str, due)))))
+
+
+@click.group(
+    cls=_Verbs, invoke_without_command=True, epilog=example("mere tag create v1", "mere tag create before --at main~1")
+)
+@json_option
+@click.pass_context
+def tag(ctx: click.Context, as_json: bool) -> None:
+    """List, create and delete tags: names for a commit, which engines can read but not write."""
+    if _lists(ctx, as_json):
+        _list(open_lake(ctx), as_json, RefKind.TAG)
+
+
+@tag.command("list", epilog=example("mere tag list --json"))
+@json_option
+@click.pass_context
+def tag_list(ctx: click.Context, as_json: bool) -> None:
+    """All tags."""
+    _list(open_lake(ctx), as_json, RefKind.TAG)
+
+
+@tag.command("create", epilog=example("mere tag create v1", "mere tag create q3 --at main@2026-09-30T23:59"))
+@click.argument("name")
+@click.option("--at", default="main", show_default=True, metavar="REF", help="What it names: any ref.")
+@json_option
+@click.pass_context
+def tag_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None:
+    """Give a commit a name that stays."""
+    lake = open_lake(ctx)
+    _created(lake, lake.tag(name, at), as_json)
+
+
+@tag.command("delete", epilog=example("mere tag delete v1", "mere tag delete 'nightly-*' --dry-run"))
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@_dry_run
+@json_option
+@click.pass_context
+def tag_delete(ctx: click.Context, names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Delete tags, by name or by pattern (* ? []). Their commits stay in the history of their branches.
+
+    If one of them cannot be deleted, none is.
+    """
+    _deleted(open_lake(ctx), names, dry_run, as_json, RefKind.TAG)

@@ -1,0 +1,98 @@
+"""mere tables, mere sql."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from typing import Any
+
+import click
+
+from mere.cli import rows as rendering
+from mere.cli.output import (
+    Column,
+    example,
+    json_option,
+    moment,
+    open_lake,
+    print_json,
+    print_table,
+    say,
+    size,
+    spark_settings,
+)
+from mere.errors import MetadataMissing
+from mere.lake.query.tables import TableSet
+from mere.names import TableName
+
+
+@click.command(epilog=example("mere tables", "mere tables --at dev", "mere tables --at main@2h"))
+@click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
+@json_option
+@click.pass_context
+def tables(ctx: click.Context, at: str, as_json: bool) -> None:
+    """The tables and views of a ref, with rows, files and size."""
+    found = open_lake(ctx).at(at)
+    rows = [_describe(found, name) for name in found]
+    if as_json:
+        print_json({"ref": at, "commit": found.commit.id, "tables": rows})
+    elif rows:
+        columns = [Column("table"), Column("kind"), Column("rows", True), Column("files", True), Column("size", True)]
+        print_table(columns, [_cells(row) for row in rows])
+    else:
+        say(f"no tables on {at} (commit {found.commit.short_id} of {moment(found.commit.at)})")
+
+
+def _describe(found: TableSet, name: TableName) -> dict[str, Any]:
+    entry = found.entry(name)
+    about: dict[str, Any] = {"table": str(name), "kind": entry.kind, "pointer": entry.value}
+    try:
+        metadata = found.metadata(name)
+    except MetadataMissing:
+        return about | {"kind": f"{entry.kind}, metadata file gone", "rows": None, "files": None, "bytes": None}
+    if found.is_view(name):
+        return about | {"rows": None, "files": None, "bytes": None}
+    return about | {"rows": metadata.rows, "files": metadata.files, "bytes": metadata.size}
+
+
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    counts = ("", "", "") if row["rows"] is None else (f"{row['rows']:,}", f"{row['files']:,}", size(row["bytes"]))
+    return row["table"], row["kind"], *counts
+
+
+@click.command(
+    epilog=example(
+        'mere sql "select count(*) from gold.orders"',
+        'mere sql --at main@2d "from gold.orders" --format csv > orders.csv',
+        "mere sql 'select * from \"main~1\".gold.orders except from gold.orders'",
+        "mere sql - < report.sql",
+        'mere sql --spark "select percentile(amount, 0.5) from gold.orders"',
+    )
+)
+@click.argument("query")
+@click.option("--at", default="main", show_default=True, metavar="REF", help="Where schema.table is looked up.")
+@click.option("--format", "style", type=click.Choice(["table", *rendering.WRITERS]), default="table", show_default=True)
+@click.option("--json", "style", flag_value="json", help="The same as --format json.")
+@click.option("--spark", is_flag=True, help="In Spark's SQL, on the warm engine: mere engine start.")
+@click.option("-n", "--max-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Of a table.")
+@click.pass_context
+def sql(ctx: click.Context, query: str, at: str, style: str, spark: bool, max_rows: int) -> None:
+    """Run one SQL query over one commit of a ref, with DuckDB, without a JVM. QUERY may be - for standard input.
+
+    The first part of a name may be another ref: dev.gold.orders, "main~3".gold.orders.
+    """
+    text = sys.stdin.read() if query == "-" else query
+    with _asked(ctx, text, at, spark) as result:
+        if style in rendering.WRITERS:
+            rendering.WRITERS[style](result)
+        else:
+            rendering.table(result, max_rows)
+
+
+def _asked(ctx: click.Context, text: str, at: str, spark: bool) -> AbstractContextManager[rendering.Result]:
+    lake = open_lake(ctx)
+    if not spark:
+        return lake.sql(text, at)
+    from mere.engine.query import query
+
+    return query(lake, text, at, spark_settings(ctx))

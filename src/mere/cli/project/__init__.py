@@ -1,0 +1,1 @@
+"""Commands about a project: write it, check it, plan it, run it."""

@@ -1,0 +1,126 @@
+"""mere quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.cli.project.events import Watch, print_line
+from mere.cli.project.plan import open_project
+from mere.errors import UsageError
+from mere.names import TableName, near
+from mere.pipeline.plan.retry import Quarantine, quarantines, to_retry
+from mere.pipeline.plan.steps import Wish
+from mere.pipeline.run.request import Request
+from mere.words import counted
+
+_at_option = click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=example("mere quarantine", "mere quarantine list silver.orders --at dev", "mere quarantine retry"),
+)
+@_at_option
+@json_option
+@click.pass_context
+def quarantine(ctx: click.Context, at: str, as_json: bool) -> None:
+    """Rows that broke a rule and were put aside, of all tables of a ref."""
+    if ctx.invoked_subcommand is None:
+        _show(ctx, (), at, as_json)
+        return
+    for name, written in (("at", "--at"), ("as_json", "--json")):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{written} before {ctx.invoked_subcommand} has no effect.",
+                remedy=f"mere quarantine {ctx.invoked_subcommand} --help",
+            )
+
+
+@quarantine.command("list", epilog=example("mere quarantine list", "mere quarantine list silver.orders --at main~1"))
+@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@_at_option
+@json_option
+@click.pass_context
+def quarantine_list(ctx: click.Context, tables: tuple[str, ...], at: str, as_json: bool) -> None:
+    """How many rows are in quarantine, by table, rule and run. A row that breaks two rules counts for both.
+
+    TABLE: a model, or its quarantine. Default: all.
+    """
+    _show(ctx, tables, at, as_json)
+
+
+def _show(ctx: click.Context, tables: Sequence[str], at: str, as_json: bool) -> None:
+    found = quarantines(open_lake(ctx), _models(tables), at)
+    if as_json:
+        print_json([_to_json(each) for each in found])
+        return
+    held = [(each, held) for each in found for held in each.held]
+    if not held:
+        say(f"no rows in quarantine on {at}")
+        return
+    columns = [Column("table"), Column("rule"), Column("run"), Column("at"), Column("rows", True)]
+    print_table(columns, [(of.of, each.rule, each.run, moment(each.at), f"{each.rows:,}") for of, each in held])
+    rows = sum(each.rows for each in found)
+    say(f"{counted(rows, 'row')} of {counted(sum(1 for each in found if each.rows), 'table')} in quarantine on {at}")
+
+
+def _models(tables: Sequence[str]) -> list[TableName]:
+    """Both names of a table will do."""
+    names = [TableName.parse(each) for each in tables]
+    return [name.quarantined or name for name in names]
+
+
+def _to_json(found: Quarantine) -> dict[str, Any]:
+    return {
+        "table": str(found.of),
+        "quarantine": str(found.of.quarantine),
+        "rows": found.rows,
+        "held": [
+            {"rule": each.rule, "run": each.run, "at": each.at.isoformat(), "rows": each.rows} for each in found.held
+        ],
+    }
+
+
+@quarantine.command("retry", epilog=example("mere quarantine retry", "mere quarantine retry silver.orders --on dev"))
+@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.option("--on", default="main", show_default=True, metavar="BRANCH", help="The branch to build for.")
+@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
+@click.option("-m", "--message", help="Why; shown by mere log.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
+@click.pass_context
+def quarantine_retry(
+    ctx: click.Context,
+    tables: tuple[str, ...],
+    on: str,
+    variables: tuple[str, ...],
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Build again what the quarantined rows belong to, by the rules and the data of today: a run like any other.
+
+    \b
+    Incremental models: the windows of these rows. Append models: rows that break no rule any more are moved to
+    the table. Merge models: their keys. All others: whole. TABLE: a model, or its quarantine. Default: all that have
+    rows in quarantine.
+    Exit codes: those of mere run.
+    """
+    with Watch(ctx, on, as_json) as watch:
+        project = open_project(ctx, variables)
+        names = _models(tables)
+        for name in names:
+            if name not in project.graph.models:
+                known = near(str(name), map(str, project.graph.models))
+                raise UsageError(f"There is no model {name}.{known}", remedy="See mere quarantine list.")
+        retry = to_retry(project.lake, project.graph, names, on)
+        if retry:
+            selection = tuple(map(str, retry))
+            watch.carry_out(project, Request(on=on, selection=selection, wish=Wish(retry=retry), message=message))
+        elif as_json:
+            print_line({"event": "end", "state": "nothing", "commit": None})
+        else:
+            say(f"no rows in quarantine on {on}")

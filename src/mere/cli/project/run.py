@@ -1,0 +1,289 @@
+"""mere run, mere runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from mere.cli.commands import as_typed
+from mere.cli.output import (
+    Age,
+    Column,
+    example,
+    json_option,
+    moment,
+    open_lake,
+    print_json,
+    print_table,
+    say,
+)
+from mere.cli.output import size as bytes_shown
+from mere.cli.project.events import ROWS, Watch
+from mere.cli.project.plan import choosing, open_project, request_of
+from mere.errors import UsageError
+from mere.lake.lake import Lake
+from mere.lake.log.refs import Ref
+from mere.lake.log.runs import Run, RunStatus
+from mere.lake.refs.attempts import Ended
+from mere.lake.refs.clock import length
+from mere.names import run_of
+from mere.pipeline.run.request import IfRunning
+
+
+@click.command(
+    epilog=example(
+        "mere run",
+        "mere run +gold.daily_revenue",
+        "mere run --on dev --limit-windows 3",
+        "mere run --allow-breaking silver.orders",
+        "mere run --resume 3fa9c1d2b4e5",
+    )
+)
+@choosing
+@click.option("--resume", metavar="ID", help="Go on with a run that failed or was interrupted.")
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="MODEL",
+    help="Of an append model: leave out rows of its input that were exchanged, and take what is new. Of a source: load "
+    "files that were renamed as new ones.",
+)
+@click.option(
+    "--if-running",
+    type=click.Choice([each.value for each in IfRunning]),
+    default=IfRunning.WAIT.value,
+    show_default=True,
+    help="What to do while another run writes the same tables.",
+)
+@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Models built side by side.")
+@click.option("-m", "--message", help="Why; shown by mere log.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    resume: str | None,
+    accept: tuple[str, ...],
+    if_running: str,
+    threads: int,
+    message: str | None,
+    as_json: bool,
+    variables: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Build what is due on a branch of its own, audit it there, and publish all of it at once, or nothing.
+
+    \b
+    Exit codes: 0 published, or nothing to do; 1 failed, nothing was published; 2 wrong usage; 130 interrupted.
+    """
+    with Watch(ctx, options["on"], as_json) as watch:
+        if resume:
+            past = _past(ctx, resume, variables, options)
+            options["on"] = past.target
+            variables = tuple(f"{name}={value}" for name, value in past.about.get("variables", {}).items())
+        project = open_project(ctx, variables)
+        request = request_of(project, options)
+        accepted = frozenset(name for each in accept for name in project.graph.select([each]))
+        request = replace(
+            request,
+            wish=replace(request.wish, accepted=accepted),
+            resume=resume,
+            if_running=IfRunning(if_running),
+            threads=threads,
+            message=message,
+        )
+        watch.carry_out(project, request)
+
+
+_ASKED_THEN = {
+    "full_refresh": "--full-refresh",
+    "start": "--from",
+    "end": "--to",
+    "forward_only": "--forward-only",
+    "allow_breaking": "--allow-breaking",
+    "limit_windows": "--limit-windows",
+    "sample": "--sample",
+}
+
+
+def _past(ctx: click.Context, id_: str, variables: tuple[str, ...], options: Mapping[str, Any]) -> Run:
+    """The run that is resumed: it goes on with what it was asked for then."""
+    given = [option for key, option in _ASKED_THEN.items() if options[key]]
+    if given or variables:
+        raise UsageError("A run goes on with what it was asked for then.", remedy=f"Leave out {(*given, '--var')[0]}.")
+    past = open_lake(ctx).run(id_)
+    if ctx.get_parameter_source("on") is ParameterSource.COMMANDLINE and options["on"] != past.target:
+        raise UsageError(f"Run {id_} is for {past.target}, not for {options['on']}.", remedy="Leave out --on.")
+    return past
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=example("mere runs", "mere runs -n 50", "mere runs end 3fa9c1d2b4e5", "mere runs clean"),
+)
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@json_option
+@click.pass_context
+def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
+    """The runs of the last 90 days, newest first."""
+    if ctx.invoked_subcommand:
+        return
+    found = open_lake(ctx).runs(limit)
+    if as_json:
+        print_json([each.to_json() for each in found])
+        return
+    columns = [
+        Column("run"),
+        Column("state"),
+        Column("for"),
+        Column("started"),
+        Column("seconds", True),
+        Column("models", True),
+        Column("by"),
+    ]
+    print_table(columns, [_cells(each) for each in found])
+
+
+def _cells(run: Run) -> tuple[object, ...]:
+    seconds = f"{run.seconds:.1f}" if run.ended_at and run.seconds is not None else ""
+    built = [each for each in run.models.values() if each["state"] == "built"]
+    return run.id, run.status, run.target, moment(run.started_at), seconds, len(built), run.author
+
+
+@runs.command("show", epilog=example("mere runs show 3fa9c1d2b4e5"))
+@click.argument("id_", metavar="ID")
+@json_option
+@click.pass_context
+def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
+    """One run: each model with its time, rows, bytes, files and audits, attempt by attempt."""
+    found = open_lake(ctx).run(id_)
+    if as_json:
+        print_json(found.to_json())
+        return
+    say(f"run {found.id} for {found.target}: {found.status}, started {moment(found.started_at)} by {found.author}")
+    for number, attempt in enumerate(found.attempts, start=1):
+        if len(found.attempts) > 1:
+            started = moment(datetime.fromisoformat(attempt["started_at"]))
+            click.echo(f"\nattempt {number}: {attempt['status']}, started {started} by {attempt['author']}")
+        _print_models(attempt["models"])
+        if error := attempt["error"]:
+            click.echo(f"\n{as_typed(error)}")
+
+
+def _print_models(models: Mapping[str, Any]) -> None:
+    columns = [
+        Column("model"),
+        Column("state"),
+        Column("seconds", True),
+        *(Column(word, True) for word in ROWS),
+        Column("change", True),
+        Column("files", True),
+        Column("size", True),
+        Column("audits"),
+    ]
+    print_table(columns, [_model_cells(name, each) for name, each in models.items()])
+
+
+@runs.command("end", epilog=example("mere runs end 3fa9c1d2b4e5"))
+@click.argument("id_", metavar="ID")
+@json_option
+@click.pass_context
+def runs_end(ctx: click.Context, id_: str, as_json: bool) -> None:
+    """End a run that was left behind, or that is not to finish. It publishes nothing any more, and its tables are free.
+
+    Whatever still works on it, here or on another machine, is refused from now on and stops. What it has built stays on
+    a branch, and it can be resumed.
+    """
+    ended = open_lake(ctx).end_run(id_)
+    if as_json:
+        leases = [{"target": each.target, "table": str(each.table)} for each in ended.released]
+        about = {"already_ended": ended.already, "was_running": ended.was_alive, "released": leases}
+        print_json({**ended.run.to_json(), **about, "branch": ended.branch})
+        return
+    for line in _told(ended):
+        say(line)
+
+
+def _told(ended: Ended) -> Iterator[str]:
+    run = ended.run
+    if ended.already:
+        yield f"run {run.id} had ended already: {run.status}"
+    elif run.status is RunStatus.SUCCEEDED:
+        yield f"run {run.id} was published before it died: commit {str(run.about['commit'])[:10]}"
+        return
+    elif ended.was_alive:
+        yield f"ended run {run.id}: {run.process or 'what works on it'} is refused from now on, and stops"
+    else:
+        yield f"ended run {run.id}, which was interrupted"
+    if ended.released:
+        yield f"free again: {', '.join(sorted(str(each.table) for each in ended.released))}"
+    if ended.branch:
+        yield f"what it built is on the branch {ended.branch}; to go on with it: mere run --resume {run.id}"
+
+
+@runs.command("clean", epilog=example("mere runs clean --dry-run", "mere runs clean --older-than 2d"))
+@click.option(
+    "--older-than",
+    type=Age(),
+    default=timedelta(0),
+    metavar="AGE",
+    help="Only branches that have not moved since. [all]",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted; change nothing.")
+@json_option
+@click.pass_context
+def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json: bool) -> None:
+    """Delete the branches of runs that ended without publishing. Such a run cannot be resumed any more.
+
+    Its record stays in mere runs; the files that only its branch reaches go with mere gc. Runs that are still going on
+    are left alone. An AGE is a number with s, m, h, d or w.
+    """
+    lake = open_lake(ctx)
+    done = lake.clean_runs(older_than, dry_run=dry_run)
+    if as_json:
+        spared = [ref.name for ref in done.spared]
+        print_json({"dry_run": dry_run, "deleted": [ref.name for ref in done.refs], "going_on": spared})
+        return
+    for ref in done.refs:
+        say(f"{ref.name} {'would be ' if dry_run else ''}deleted: {_ending(lake, ref)}")
+    for ref in done.spared:
+        say(f"{ref.name} was left: the run is still going on")
+    if not done.refs:
+        waits = f" that has not moved for {length(older_than)}" if older_than else ""
+        say(f"nothing to clean: no run that ended without publishing has left a branch{waits}")
+
+
+def _ending(lake: Lake, ref: Ref) -> str:
+    """Of a run whose branch is deleted: how it ended, as far as there is a record."""
+    past = lake.store.run(run_of(ref.name))
+    if past is None:
+        return f"its run left no record, and was for {ref.parent}"
+    past = past.seen(lake.now())
+    return f"run {past.id} for {past.target}, {past.status}, started {moment(past.started_at)}"
+
+
+def _model_cells(name: str, about: dict[str, Any]) -> tuple[object, ...]:
+    audits = about.get("audits", [])
+    passed = f"{sum(each['state'] == 'ok' for each in audits)} of {len(audits)} passed" if audits else ""
+    if about["state"] != "built" or "seconds" not in about:  # or not known, for its attempt ended before it could say
+        return name, about["state"], "", *_rows(about), "", "", "", passed
+    return (
+        name,
+        about["state"],
+        f"{about['seconds']:.1f}",
+        *_rows(about),
+        f"+{about['rows_added']:,} -{about['rows_removed']:,}",
+        f"+{about['files_added']:,} -{about['files_removed']:,}",
+        bytes_shown(about["bytes_added"]),
+        passed,
+    )
+
+
+def _rows(about: dict[str, Any]) -> list[str]:
+    """Nothing of what was never built, nor of a record from before they were counted."""
+    return [f"{about[key]:,}" if (key := f"rows_{word}") in about else "" for word in ROWS]

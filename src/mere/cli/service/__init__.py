@@ -1,0 +1,1 @@
+"""Commands about what keeps running: the server, its users, the warm engine, the checkup."""

@@ -1,0 +1,156 @@
+"""mere engine start, status, stop."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from mere.cli.output import Age, example, json_option, open_lake, print_json, say, size, spark_settings
+from mere.config import SparkSettings
+from mere.engine.jvm.jars import needed
+from mere.engine.warm import engine as warm
+from mere.engine.warm.discovery import Engine
+from mere.engine.warm.pulse import Pulse
+from mere.errors import UsageError
+from mere.lake.lake import Lake
+from mere.windows import stamp
+from mere.words import counted
+
+
+@click.group(epilog=example("mere engine start", "mere engine status", "mere engine stop"))
+def engine() -> None:
+    """Keep Spark warm for the next command: a server on this machine, for this lake and this user alone.
+
+    A run, a test or a session that finds it starts at once. It ends by itself when nobody has used it for a while.
+    """
+
+
+@engine.command(epilog=example("mere engine start", "mere engine start --idle 1h"))
+@click.option("--idle", type=Age(), metavar="AGE", help="How long it waits for the next session. [keep_warm, or 10m]")
+@json_option
+@click.pass_context
+def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
+    """Start the lake's engine, unless it runs. One with other settings that nobody uses is replaced."""
+    if idle == timedelta(0):
+        raise UsageError("--idle must be longer than nothing.", remedy="To end the engine: mere engine stop")
+    lake, settings = open_lake(ctx), spark_settings(ctx)
+    if settings.remote is not None:
+        raise UsageError(
+            f"This lake is worked on by the Spark at {settings.remote}: there is no engine to keep warm here.",
+            remedy="Take `remote` out of mere.yaml, or choose another profile.",
+        )
+    drivers = needed(lake.spark_catalog().properties)
+    found, new = warm.start(lake.location, settings, drivers, idle or settings.keep_warm or warm.IDLE)
+    if as_json:
+        print_json({**_json(lake, found, settings), "started": new})
+    elif new:
+        say(f"the warm engine runs: process {found.pid}, ends when not used for {_idle(found)}")
+    else:
+        since = stamp(_since(found))
+        say(f"the warm engine runs already: process {found.pid}, since {since}, ends when not used for {_idle(found)}")
+
+
+@engine.command(epilog=example("mere engine status", "mere engine status --json"))
+@json_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Whether the lake has a warm engine that answers, who uses it, what it uses, and whether the next session will.
+
+    The engine is given a little to do. One that does not answer, or has died, is replaced by the next session.
+    """
+    lake, settings = open_lake(ctx), spark_settings(ctx)
+    found = warm.running(lake.location)
+    if found is None:
+        _tell_of_none(warm.dead(lake.location), as_json)
+        return
+    used = len(warm.sessions(lake.location))
+    health = warm.health(lake.location, found)
+    if as_json:
+        print_json({**_json(lake, found, settings), "sessions": used, **_health_json(health)})
+        return
+    use = f"{counted(used, 'session')}, ends when not used for {_idle(found)}"
+    say(f"process {found.pid}, since {stamp(_since(found))}, {use}")
+    if health.failure is None:
+        say(f"answers in {health.seconds:.1f} s{_uses(health.pulse)}")
+    else:
+        say(f"{health.failure} The next session replaces it, if nobody else uses it.", "red")
+    if (difference := _difference(lake, found, settings)) is not None:
+        say(f"not used from here: it was started with another {difference}", "yellow")
+
+
+def _tell_of_none(dead: Engine | None, as_json: bool) -> None:
+    if as_json:
+        died = {"died": {"pid": dead.pid, "failure": dead.failure, "log": dead.log}} if dead else {}
+        print_json({"running": False, **died})
+    elif dead is None:
+        say("no warm engine; start one: mere engine start")
+    else:
+        why = dead.failure or "it was killed"
+        say(f"no warm engine: process {dead.pid} ended, because {why}; the next session starts another", "yellow")
+        say(f"its log: {dead.log}")
+
+
+def _uses(pulse: Pulse | None) -> str:
+    if pulse is None:
+        return ""
+    heap, code = (
+        f"{size(used)} of {size(limit)}"
+        for used, limit in ((pulse.heap, pulse.heap_limit), (pulse.code, pulse.code_limit))
+    )
+    return f"; memory {heap}, compiled code {code}"
+
+
+def _health_json(health: warm.Health) -> dict[str, Any]:
+    pulse = health.pulse
+    return {
+        "answers": health.failure is None,
+        "failure": health.failure,
+        "answer_seconds": round(health.seconds, 3),
+        "heap_bytes": pulse and pulse.heap,
+        "heap_limit_bytes": pulse and pulse.heap_limit,
+        "code_bytes": pulse and pulse.code,
+        "code_limit_bytes": pulse and pulse.code_limit,
+    }
+
+
+@engine.command(epilog=example("mere engine stop", "mere engine stop --now"))
+@click.option("--now", is_flag=True, help="Also if it is in use: what is run on it fails.")
+@json_option
+@click.pass_context
+def stop(ctx: click.Context, now: bool, as_json: bool) -> None:
+    """End the lake's engine. A second time there is nothing to do."""
+    ended = warm.stop(open_lake(ctx).location, now=now)
+    if as_json:
+        print_json({"stopped": ended is not None, "pid": ended.pid if ended else None})
+    else:
+        say(f"the warm engine was stopped: process {ended.pid}" if ended else "no warm engine")
+
+
+def _json(lake: Lake, found: Engine, settings: SparkSettings) -> dict[str, Any]:
+    """Without the token."""
+    return {
+        "running": True,
+        "pid": found.pid,
+        "address": found.address,
+        "since": found.since,
+        "idle_seconds": found.idle,
+        "sessions": len(warm.sessions(lake.location)),
+        "log": found.log,
+        "differs_in": _difference(lake, found, settings),
+    }
+
+
+def _difference(lake: Lake, found: Engine, settings: SparkSettings) -> str | None:
+    return found.differs(warm.wanted(settings, needed(lake.spark_catalog().properties)))
+
+
+def _since(found: Engine) -> datetime:
+    return datetime.fromisoformat(found.since)
+
+
+def _idle(found: Engine) -> str:
+    seconds = round(found.idle)
+    unit, size = next((each for each in (("h", 3600), ("m", 60)) if seconds % each[1] == 0), ("s", 1))
+    return f"{seconds // size}{unit}"

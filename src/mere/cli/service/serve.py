@@ -1,0 +1,256 @@
+"""mere serve."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import resource
+import sys
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from mere import private
+from mere.cli import logs
+from mere.cli.output import Age, example, json_option, open_lake, print_json, say
+from mere.cli.service.user import roles_option, users_option
+from mere.errors import ConfigError, UsageError
+from mere.words import counted
+
+if TYPE_CHECKING:
+    from mere.lake.lake import Lake
+    from mere.serve.access.roles import Declared, Roles
+    from mere.serve.access.users import Users
+    from mere.serve.protocol.port import Backend
+    from mere.serve.session.endpoint import Endpoint
+
+PORT = 5439
+_FILES = 500  # open ones besides those of clients
+
+
+@click.command(
+    epilog=example(
+        "mere serve --trust",
+        "mere user add ann && mere serve",
+        "mere serve --host 0.0.0.0 --tls-cert server.crt --tls-key server.key",
+        "mere serve --roles roles.yaml --check",
+    )
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: one that is free.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="The server's certificate, PEM.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key, PEM.")
+@click.option("--trust", is_flag=True, help="Let everybody on this machine in, without a password.")
+@users_option
+@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Queries at a time.")
+@click.option("--user-workers", type=click.IntRange(min=1), help="Of these, for one user. [all but one]")
+@click.option("--max-connections", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--user-connections", type=click.IntRange(min=1), help="Of these, for one user. [nine tenths]")
+@click.option(
+    "--max-logins", type=click.IntRange(min=1), default=100, show_default=True, help="Clients that are logging in."
+)
+@click.option(
+    "--address-logins", type=click.IntRange(min=1), default=50, show_default=True, help="Of these, from one address."
+)
+@roles_option
+@click.option("--memory", metavar="SIZE", help="Of all queries together, such as 4GB. [four fifths of the machine's]")
+@click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="What queries may put on disk.")
+@click.option(
+    "--idle-timeout",
+    type=Age(),
+    default="1h",
+    show_default=True,
+    metavar="AGE",
+    help="Hang up on clients that say nothing for so long. 0s: never.",
+)
+@click.option(
+    "--flight-port", type=click.IntRange(0, 65535), default=0, help="Serve Arrow Flight SQL there, too. 0: not at all."
+)
+@click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics over HTTP there.")
+@click.option("--audit", type=click.Path(allow_dash=True), default="-", help="The log of statements. [standard error]")
+@click.option("--audit-values", is_flag=True, help="Log statements with their literals.")
+@click.option("--check", is_flag=True, help="Only say whether it would start: users, roles, TLS. Exits with 1 if not.")
+@json_option
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    trust: bool,
+    users: Path | None,
+    workers: int,
+    user_workers: int | None,
+    max_connections: int,
+    user_connections: int | None,
+    max_logins: int,
+    address_logins: int,
+    roles: Path | None,
+    memory: str | None,
+    spill: str,
+    idle_timeout: timedelta,
+    flight_port: int,
+    monitor_port: int | None,
+    audit: str,
+    audit_values: bool,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Let any Postgres client read the lake. The name of the database is the ref: main, dev, main@2h.
+
+    It reads only. From other machines it can be reached with --host, which needs TLS and users with passwords.
+    """
+    from mere.cli.service.user import users_file
+    from mere.serve.access import tls
+    from mere.serve.access.limits import Resources
+    from mere.serve.postgres import allocator
+    from mere.serve.postgres.server import Server, Settings, loopback
+    from mere.serve.postgres.startup import Policy
+    from mere.serve.session.backend import LakeBackend
+    from mere.serve.session.log import Log
+
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("TLS needs both a certificate and its key.", remedy="Give --tls-cert and --tls-key.")
+    if not loopback(host) and (tls_cert is None or trust):
+        raise UsageError(
+            f"Other machines can reach {host}: there, clients have to use TLS and a password.",
+            remedy="Give --tls-cert and --tls-key, and no --trust. Add users with: mere user add NAME",
+        )
+    known = None if trust else users_file(ctx, users)
+    if known is not None and not known.names():
+        raise UsageError(
+            "There is no user who could log in.",
+            remedy="Add one: mere user add NAME. Or let everybody on this machine in: mere serve --trust",
+        )
+    context, binding = tls.context(tls_cert, tls_key) if tls_cert and tls_key else (None, None)
+    settings = Settings(
+        host,
+        port,
+        workers,
+        user_workers,
+        max_connections,
+        user_connections,
+        max_logins,
+        address_logins,
+        idle_seconds=idle_timeout.total_seconds() or None,
+        monitor_port=monitor_port,
+    )
+    _make_room_for(2 * max_connections)
+    logs.to_stderr()
+    allocator.keep_freed()
+    lake = open_lake(ctx)
+    if check:
+        _check(ctx, lake, roles, known, as_json)
+        return
+    with ExitStack() as stack:
+        log = Log(_file(stack, audit), values=audit_values)
+        backend = LakeBackend(lake, _roles(lake, roles, known) if roles else None, Resources(memory, spill))
+        stack.callback(backend.close)
+        beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
+        server = Server(backend, Policy(known, context, binding), settings, log, beside=beside)
+
+        def started(port: int, monitor: int | None) -> None:
+            _tell(host, port, monitor, flight_port or None, context is not None, trust, as_json)
+
+        try:
+            asyncio.run(server.run(started))
+        except OSError as error:
+            raise ConfigError(
+                f"{host}:{port} cannot be listened on: {error.strerror or error}.",
+                remedy="Choose another port: mere serve --port 0",
+            ) from error
+    if any(each.held for each in beside):
+        # gRPC would keep the process for the sake of its client.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _roles(lake: Lake, file: Path, users: Users | None) -> Roles:
+    """What would show nothing, or more than is meant, keeps the server from starting."""
+    from mere.serve.roles import check as rolecheck
+    from mere.serve.roles import file as rolefile
+
+    def check(declared: Declared) -> None:
+        found = rolecheck.check(declared, lake, users.names() if users else None)
+        found.raise_problems()
+        for note in found.notes:
+            click.echo(f"note: {note}", err=True)
+
+    return rolefile.RoleFile(file, check)
+
+
+def _check(ctx: click.Context, lake: Lake, file: Path | None, users: Users | None, as_json: bool) -> None:
+    from mere.serve.roles import check as rolecheck
+    from mere.serve.roles import file as rolefile
+
+    names = users.names() if users else None
+    try:
+        found = rolecheck.check(rolefile.load(file), lake, names) if file else rolecheck.Found()
+    except ConfigError as error:
+        found = rolecheck.Found([error])
+    if as_json:
+        problems = [
+            {"file": each.file, "line": each.line, "message": each.problem, "remedy": each.remedy}
+            for each in found.problems
+        ]
+        print_json({"ok": not problems, "problems": problems, "notes": found.notes, "users": names})
+    else:
+        for problem in found.problems:
+            click.echo(f"error: {problem}")
+        for note in found.notes:
+            click.echo(f"note: {note}")
+        say(counted(len(found.problems), "problem") if found.problems else "It would start.")
+    if found.problems:
+        ctx.exit(1)
+
+
+def _make_room_for(clients: int) -> None:
+    """Each is an open file, of which a process may have some 1,000 if it does not ask for more."""
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = clients + _FILES
+    if few != resource.RLIM_INFINITY and few < wanted:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+        )
+
+
+def _flight(
+    backend: Backend, users: Users | None, host: str, port: int, certificate: Path | None, key: Path | None
+) -> Endpoint:
+    from mere.serve.flight.server import FlightEndpoint
+
+    pair = (certificate.read_bytes(), key.read_bytes()) if certificate and key else None
+    return FlightEndpoint(backend, users, host, port, pair)
+
+
+def _file(stack: ExitStack, audit: str) -> IO[str]:
+    if audit == "-":
+        return sys.stderr
+    try:
+        return stack.enter_context(io.TextIOWrapper(private.appended(Path(audit)), encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The audit log cannot be written to {audit}: {error.strerror}.") from error
+
+
+def _tell(host: str, port: int, monitor: int | None, flight: int | None, tls: bool, trust: bool, as_json: bool) -> None:
+    shown = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
+    rest = "?sslmode=require" if tls else ""
+    url = f"postgresql://{'' if trust else 'USER@'}{shown}:{port}/main{rest}"
+    if as_json:
+        ports = {"port": port, "flight_port": flight, "monitor_port": monitor}
+        print_json({"host": host, **ports, "tls": tls, "url": url})
+    else:
+        say(f"The lake is served at {host}:{port}. The name of the database is the ref:")
+        say(f"  psql {url!r}" if "?" in url else f"  psql {url}")
+        if flight is not None:
+            say(f"  {'grpc+tls' if tls else 'grpc'}://{shown}:{flight}  (Arrow Flight SQL)")
+        if monitor is not None:
+            say(f"  http://{shown}:{monitor}/health  /metrics")
+        say("Ctrl-C ends it.")
+    sys.stdout.flush()

@@ -1,0 +1,90 @@
+"""What is examined. Each part is made when the first check asks for it, and is closed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from mere.config import Project, SparkSettings, load
+from mere.engine.jvm import java
+from mere.engine.jvm.jars import LOCAL, Jar, needed
+from mere.errors import LakeError, MereError
+from mere.lake.lake import Lake
+from mere.lake.refs.engines import spark_catalog
+from mere.lake.storage.port import Storage, local_path
+from mere.lake.store.health import PROBE, Database, database_of
+from mere.names import MAIN
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`file` is the mere.yaml, if there is one. `open_lake` is None where there is no lake to open."""
+
+    file: Path | None
+    profile: str | None
+    open_lake: Callable[[], Lake] | None
+
+    @cached_property
+    def project(self) -> Project | None:
+        return load(self.file, self.profile) if self.file else None
+
+    @cached_property
+    def lake(self) -> Lake:
+        if self.open_lake is None:
+            raise LakeError("There is no lake.", remedy="Make one with: mere init")
+        return self.open_lake()
+
+    @cached_property
+    def database(self) -> Database:
+        return database_of(self.lake.store)
+
+    @cached_property
+    def java(self) -> java.Java:
+        return java.find()
+
+    @property
+    def settings(self) -> SparkSettings:
+        try:
+            return self.project.spark if self.project else SparkSettings()
+        except MereError:
+            return SparkSettings()  # what is wrong with the file is another check's matter
+
+    @property
+    def drivers(self) -> tuple[Jar, ...]:
+        """The jars that Spark needs for this lake alone; none, if it did not open: nobody waits for that twice."""
+        if "lake" not in vars(self):
+            return ()
+        # Not lake.spark_catalog, which tries the storage: jars are there or not, whether that answers or not.
+        lake = self.lake
+        return needed(spark_catalog(MAIN, lake.store.jdbc, lake.warehouse, lake.storage.s3).properties)
+
+    @property
+    def jars(self) -> tuple[Jar, ...]:
+        return (*LOCAL, *self.drivers)
+
+    @cached_property
+    def probe(self) -> str:
+        """A file of the warehouse that nobody else can mean."""
+        return posixpath.join(self.lake.warehouse, PROBE, secrets.token_hex(8), "probe")
+
+    def close(self) -> None:
+        if "probe" in vars(self):
+            with contextlib.suppress(Exception):  # it was said already that the storage does not work
+                clear(self.lake.storage, posixpath.dirname(self.probe))
+
+
+def clear(storage: Storage, folder: str) -> None:
+    """Delete a folder of the warehouse that was made for a check."""
+    storage.delete(*[file.location for file in storage.files(folder)])
+    with contextlib.suppress(LakeError):  # only disks have folders without files
+        root = local_path(folder)
+        for parent, _, _ in os.walk(root, topdown=False):
+            Path(parent).rmdir()
+        with contextlib.suppress(OSError):  # another doctor is at work there
+            root.parent.rmdir()

@@ -1,0 +1,1 @@
+"""The JVM that Spark runs in: which Java, which jars, and how it starts."""

@@ -1,0 +1,1 @@
+"""A Spark that stays: how it is kept, found and watched."""

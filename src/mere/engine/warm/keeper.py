@@ -1,0 +1,203 @@
+"""The process beside a warm engine's JVM: it starts the Connect server, tidies up after clients, and ends both.
+
+    python -m mere.engine.warm.keeper < order.json
+
+It is started by warm.py. The JVM ends with it, and it ends with the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mere import private
+from mere.config import SparkSettings
+from mere.engine.connect import USER
+from mere.engine.driver import Driver
+from mere.engine.jvm import archive
+from mere.engine.jvm.classpath import quiet_ml
+from mere.engine.jvm.jars import Jar
+from mere.engine.jvm.process import Jvm, Work, prepare
+from mere.engine.warm.discovery import PROBE, Engine, Place, hold
+from mere.engine.warm.pulse import Watch
+from mere.errors import MereError
+
+_GLANCE = 0.2  # seconds: how soon the session of a client that is gone ends
+
+# A worker that is used again has the modules of the project as they were when it imported them.
+_FRESH_WORKERS = {"spark.python.worker.reuse": "false"}
+
+
+class Keeper:
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.place = Place(Path(order["folder"]))
+        self.order = order
+        self.token = secrets.token_urlsafe(32)
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        driver = self._started()
+        _to_log(driver.log, 2)
+        failure: str | None = "it could not go on"
+        engine = None
+        try:
+            service = serve(driver)
+            watch = Watch(driver.context, self.place.pulse)
+            held = hold(self.place.alive)
+            engine = self._engine(driver, service.localPort())
+            self.place.write(engine)
+            _to_log(driver.log, 1)  # whoever started us waits for the end of our standard output
+            failure = self._keep(driver, service, engine, watch)
+        except Exception as error:
+            traceback.print_exc()  # into the log, which would be removed if it were empty
+            if (failed := driver.failure_of(error)) is not None:
+                raise failed from error
+            raise
+        finally:
+            if failure is None:
+                self._forget()
+            else:
+                print(f"mere: the warm engine ends: {failure}", file=sys.stderr, flush=True)
+                driver.kill()  # one that does not answer would not stop by itself
+                if engine is not None:
+                    self.place.leave_word(engine, failure)
+            driver.stop()
+        os.close(held)
+
+    def _forget(self) -> None:
+        if self._is_known():
+            self.place.file.unlink(missing_ok=True)
+
+    def _started(self) -> Driver:
+        asked = self.order["settings"]
+        settings = SparkSettings(**{**asked, "conf": {**_FRESH_WORKERS, **asked["conf"], **server_conf(self.token)}})
+        launch = prepare(settings, drivers=[Jar(**each) for each in self.order["drivers"]])
+        beside = () if settings.ml else tuple(quiet_ml())
+        launch = replace(launch, work=Work.WARM, beside=beside, archive=archive.find(launch))
+        return Driver.on(Jvm(launch), settings)
+
+    def _engine(self, driver: Driver, port: int) -> Engine:
+        return Engine(
+            pid=os.getpid(),
+            address=f"127.0.0.1:{port}",
+            token=self.token,
+            fits=self.order["fits"],
+            idle=self.order["idle"],
+            since=self.order["since"],
+            log=str(driver.log),
+            jvm=driver.pid,
+        )
+
+    def _is_known(self) -> bool:
+        """Whether the file still tells of this engine: of one that nobody finds, nobody has any use."""
+        found = self.place.engine()
+        return found is not None and found.token == self.token
+
+    def _is_of_use(self, engine: Engine, used: float) -> bool:
+        """While another process starts or ends an engine here, what it has not finished tells nothing."""
+        if not self.place.folder.is_dir():
+            return False
+        is_idle = time.monotonic() - used > self.order["idle"]
+        if self._is_known() and not is_idle:
+            return True
+        with self.place.unless_starting() as mine:
+            return not mine or (self._is_known() and bool(self.place.withdraw(engine)))
+
+    def _keep(self, driver: Driver, service: Any, engine: Engine, watch: Watch) -> str | None:
+        """Until it is of no use, or fails: in what."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        used = time.monotonic()
+        while not self.over.wait(_GLANCE) and self._is_of_use(engine, used):
+            if failure := self._failure(driver, engine, watch):
+                return failure
+            for session in self.place.left():
+                try:
+                    _end_session(driver, service, session.removesuffix(PROBE))
+                except (Py4JError, PySparkException):
+                    traceback.print_exc()  # others are at work in this JVM: it goes on
+                (self.place.clients / session).unlink(missing_ok=True)
+                used = used if session.endswith(PROBE) else time.monotonic()
+            if self.place.sessions():
+                used = time.monotonic()
+        return None
+
+    def _failure(self, driver: Driver, engine: Engine, watch: Watch) -> str | None:
+        if not driver.alive:
+            return "its JVM ended"
+        if watch.failure is None and watch.is_worn:
+            with self.place.unless_starting() as mine:
+                return "its room for compiled code was used up" if mine and not self.place.withdraw(engine) else None
+        return watch.failure
+
+
+def server_conf(token: str) -> dict[str, str]:
+    """It reaches the JVM through the gateway."""
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.connect.authenticate.token": token,
+        # Who is still there is told by locks: a session may rest for as long as its client likes.
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
+    }
+
+
+def serve(driver: Driver) -> Any:
+    """Start the Connect server in the driver's JVM."""
+    context: Any = driver.context
+    service = getattr(context._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$").__getattr__("MODULE$")
+    service.start(context._jsc.sc())
+    return service
+
+
+def _end_session(driver: Driver, service: Any, session_id: str) -> None:
+    """Cancel what it still does, and close its catalogs: Spark would keep their connections for as long as it runs."""
+    view: Any = driver.context._jvm
+    key = view.org.apache.spark.sql.connect.service.SessionKey(USER, session_id)
+    sessions = service.sessionManager()
+    holder = sessions.getIsolatedSessionIfPresent(key)
+    if not holder.isDefined():
+        return
+    catalogs = holder.get().session().sessionState().catalogManager()
+    sessions.closeSession(key, False)
+    names = catalogs.listCatalogs(view.scala.Option.empty())
+    for name in (names.apply(index) for index in range(names.size())):
+        if name != "spark_catalog":
+            with suppress(Exception):  # whatever is no catalog of Iceberg's has nothing to close
+                catalogs.catalog(name).icebergCatalog().close()
+
+
+def _to_log(log: Path, descriptor: int) -> None:
+    with private.appended(log) as file:
+        os.dup2(file.fileno(), descriptor)
+
+
+def main() -> None:
+    keeper = Keeper(json.loads(sys.stdin.read()))
+    if os.fork():
+        os._exit(0)  # nobody has to wait for the keeper itself: it outlives whoever started it
+    signal.signal(signal.SIGTERM, lambda *_: keeper.over.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        keeper.run()
+    except MereError as error:
+        print(error, flush=True)
+        sys.exit(1)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What changed in a table by its rows, where the files tell too much.
+
+A table that is overwritten as a whole has only new files, and perhaps the same rows but one. Where what differs between
+two snapshots is small, DuckDB counts the rows of both, equal ones together, and finds the windows in which they differ.
+NULL equals NULL, NaN equals NaN, and 0.0 equals -0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mere.errors import MereError
+from mere.lake.diff.alignment import Pair, pairs
+from mere.lake.diff.changes import Changes, in_words
+from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.timeline import Timeline
+from mere.lake.iceberg.touched import Part, touched
+from mere.lake.query import connect, scans
+from mere.lake.query.bindings import load_extensions, reach_s3
+from mere.lake.query.types import current_schema, quoted
+from mere.lake.storage import room
+from mere.windows import Grain, Span, Spans
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+LIMIT = 32_000_000  # bytes of the files that are read, of both snapshots together
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR = 3_600_000_000  # in microseconds
+
+Counts = list[tuple[int | None, int, int]]  # the hour in which rows differ; how many were added there, and removed
+
+
+def by_rows(
+    found: Changes, timeline: Timeline, since: int | None, grain: Grain | None, limit: int | None = None
+) -> Changes:
+    """The same changes, without what differs in files alone; as they were found where that cannot be told.
+
+    Rows that were only added differ for certain, so nothing is read for them.
+    """
+    if not found or found.appends_only:
+        return found
+    counts = _differences(timeline, since, LIMIT if limit is None else limit)
+    if counts is None:
+        return found
+    try:
+        spans = Spans.of(_window(hour, grain or Grain.HOUR) for hour, _, _ in counts if hour is not None)
+    except (OverflowError, ValueError):  # beyond Python's calendar
+        return found
+    rows_added, rows_removed = sum(added for _, added, _ in counts), sum(removed for _, _, removed in counts)
+    return replace(
+        found,
+        spans=spans if timeline.column or not counts else None,
+        why=in_words(rows_added, rows_removed),
+        rows_added=rows_added,
+        rows_removed=rows_removed,
+        nulls=sum(added for hour, added, _ in counts if hour is None) if timeline.column else None,
+        nulls_removed=sum(removed for hour, _, removed in counts if hour is None) if timeline.column else None,
+    )
+
+
+def _window(hour: int, grain: Grain) -> Span:
+    start = grain.floor(_EPOCH + timedelta(microseconds=hour))
+    return Span(start, grain.next(start))
+
+
+def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | None:
+    """None: the snapshot is gone, too much would have to be read, or it cannot be."""
+    import duckdb
+
+    old = at_snapshot(timeline.metadata, since)
+    if old is None:
+        return None
+    with room.scratch("mere-contents-") as folder:
+        try:
+            parts = touched(timeline.table, old, timeline.metadata, timeline.storage, Path(folder))
+            if isinstance(parts, str) or sum(part.size for part in parts) > limit:
+                return None
+            return _counted(timeline, parts)
+        except (MereError, duckdb.Error):
+            return None
+
+
+def at_snapshot(metadata: Metadata, snapshot: int | None) -> Metadata | None:
+    """The table as it was, with the columns that it has now."""
+    raw = next((each for each in metadata.raw.get("snapshots", ()) if each["snapshot-id"] == snapshot), None)
+    if raw is None:
+        return None
+    as_now = {**raw, "schema-id": metadata.raw.get("current-schema-id", 0)}
+    return Metadata(metadata.location, {**metadata.raw, "snapshots": [as_now], "current-snapshot-id": snapshot})
+
+
+def _counted(timeline: Timeline, parts: Sequence[Part]) -> Counts:
+    if not any(part.location for part in parts):
+        return []
+    connection = connect()
+    try:
+        load_extensions(connection)
+        if timeline.storage.s3 is not None:
+            reach_s3(connection, timeline.storage.s3)
+        return connection.execute(_query(timeline, connection, parts)).fetchall()
+    finally:
+        connection.close()
+
+
+def _query(timeline: Timeline, connection: DuckDBPyConnection, parts: Sequence[Part]) -> str:
+    schema = current_schema(timeline.metadata)
+    compared = pairs(schema, schema, by_id=True)
+    sides = [
+        f"SELECT {_listed(compared)}, {net} AS net"
+        f" FROM {scans.item(connection, timeline.table, part.location, part.kinds, timeline.storage)}"
+        for part, net in zip(parts, (-1, 1), strict=True)
+        if part.location
+    ]
+    hour = "NULL::BIGINT"
+    if column := timeline.column:
+        hour = next(hour_of(f"c{at}", column.ticks) for at, pair in enumerate(compared) if pair.name == column.name)
+    return f"""WITH differing AS (
+  SELECT {", ".join(f"c{at}" for at in range(len(compared)))}, sum(net) AS net FROM ({" UNION ALL ".join(sides)})
+  GROUP BY ALL HAVING sum(net) <> 0)
+SELECT {hour} AS hour,
+  coalesce(sum(net) FILTER (net > 0), 0)::BIGINT, coalesce(-sum(net) FILTER (net < 0), 0)::BIGINT
+FROM differing GROUP BY hour"""
+
+
+def hour_of(time: str, ticks: int) -> str:
+    """The beginning of its hour in microseconds, in DuckDB's SQL; `ticks` of the column's units make one.
+
+    Counted in units of its own: DuckDB cuts nanoseconds off towards 1970, before that year into the next hour.
+    """
+    count, length = f"epoch_{'ns' if ticks > 1 else 'us'}({time})", _HOUR * ticks
+    return f"({count} - ({count} % {length} + {length}) % {length}) // {ticks}"
+
+
+def _listed(compared: Sequence[Pair]) -> str:
+    """By position, for names may be anything; in the form in which values are compared."""
+    return ", ".join(f"{pair.new(quoted(pair.name))} AS c{at}" for at, pair in enumerate(compared))

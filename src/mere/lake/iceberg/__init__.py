@@ -1,0 +1,1 @@
+"""What the files of one Iceberg table say, whatever ref points to them."""

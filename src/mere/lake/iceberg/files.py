@@ -1,0 +1,134 @@
+"""Which files a metadata file reaches: metadata → manifest lists → manifests → data, delete and statistics files.
+
+Whoever deletes files must know all that are needed. So a file of this tree that cannot be read is an error and never
+an empty branch: what lies behind it may be somebody's data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mere.errors import LakeUnreadable
+from mere.lake.iceberg import avro
+from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader
+from mere.lake.storage.port import Storage, canonical
+
+DELETED = 2  # the status of a manifest entry that only says what a snapshot removed
+NEWEST_FORMAT = 3
+
+
+class Reach:
+    """The files reached by all the metadata files that were added.
+
+    Snapshots share manifests, and metadata files share snapshots: each file of the tree is read once.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._files: dict[str, int] = {}  # with how many were reached before it
+        self._folders: dict[str, str] = {}
+
+    def __contains__(self, location: str) -> bool:
+        return self.normal(location) in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def position(self, location: str) -> int | None:
+        """How many files were reached before this one; None if it is not reached."""
+        return self._files.get(self.normal(location))
+
+    def normal(self, location: str) -> str:
+        """One spelling for each file, whether it is named by path or URI, straight or through a link to its folder."""
+        path = canonical(location)
+        if not path.startswith("/"):
+            return path
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return f"{self._folders[folder].rstrip('/')}/{name}"
+
+    def add(self, pointer: str) -> None:
+        # The older metadata files in its metadata-log are not reached: no engine reads them to read the table. One
+        # that a ref or a commit still needs has a pointer of its own.
+        if not self._first_visit(pointer):
+            return
+        metadata = read_metadata(self._storage, pointer)
+        for snapshot in snapshots(metadata):
+            if listed := snapshot.get("manifest-list"):
+                self._add_list(listed, snapshot)
+            else:
+                for manifest in snapshot["manifests"]:
+                    self._add_manifest(manifest, None)
+        for location in statistics(metadata):
+            self._first_visit(location)
+
+    def _add_list(self, location: str, snapshot: Json) -> None:
+        if not self._first_visit(location):
+            return
+        found = False
+        content = self._storage.read(location)
+        with readable(location):
+            for entry in avro.records(content, "manifest_path", "manifest_length"):
+                found = True
+                self._add_manifest(entry["manifest_path"], entry.get("manifest_length"))
+        if not found and int(snapshot.get("summary", {}).get("total-data-files", 0)):
+            raise LakeUnreadable(f"{location} is cut short: it names no manifest, though its snapshot has data files.")
+
+    def _add_manifest(self, location: str, length: int | None) -> None:
+        if not self._first_visit(location):
+            return
+        content = self._storage.read(location)
+        # An Avro file that was cut between two blocks reads well, and only lacks entries.
+        if length and length != len(content):
+            raise LakeUnreadable(f"{location} is damaged: it has {len(content)} bytes instead of {length}.")
+        with readable(location):
+            for entry in avro.records(content, "status", "data_file.file_path"):
+                # What a snapshot removed may still be live in an older one, whose own manifests then name it.
+                if entry["status"] != DELETED:
+                    self._first_visit(entry["data_file"]["file_path"])
+
+    def _first_visit(self, location: str) -> bool:
+        normal = self.normal(location)
+        new = normal not in self._files
+        self._files.setdefault(normal, len(self._files))
+        return new
+
+
+def read_metadata(storage: Storage, pointer: str) -> Metadata:
+    """Read without a cache: a sweep may pass through more metadata files than fit into memory."""
+    metadata = MetadataReader(storage).read(pointer)
+    with readable(pointer):
+        if metadata.format_version > NEWEST_FORMAT or "format-version" not in metadata.raw:
+            raise ValueError(f"its format version is {metadata.raw.get('format-version')}")
+    return Metadata(pointer, metadata.raw)
+
+
+def snapshots(metadata: Metadata) -> Iterator[Json]:
+    """The snapshots of a table, each with a manifest list or, in the first format, with manifests; a view has none."""
+    with readable(metadata.location):
+        for snapshot in metadata.raw.get("snapshots") or []:
+            if not (snapshot.get("manifest-list") or isinstance(snapshot.get("manifests"), list)):
+                raise ValueError(f"snapshot {snapshot.get('snapshot-id')} has no manifests")
+            yield snapshot
+
+
+def statistics(metadata: Metadata) -> Iterator[str]:
+    with readable(metadata.location):
+        for kind in ("statistics", "partition-statistics"):
+            for each in metadata.raw.get(kind) or []:
+                yield each["statistics-path"]
+
+
+@contextmanager
+def readable(location: str) -> Iterator[None]:
+    """What goes wrong in here is the fault of this file."""
+    try:
+        yield
+    except (avro.NotAvro, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise LakeUnreadable(f"{location} cannot be read: {error}.") from error

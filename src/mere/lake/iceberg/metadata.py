@@ -1,0 +1,235 @@
+"""Iceberg table and view metadata, read as the JSON that it is.
+
+A metadata file never changes, so it is read once per process. Only what refs need is looked at; reading tables is the
+engines' work.
+"""
+
+from __future__ import annotations
+
+import gzip
+import posixpath
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from mere.errors import LakeUnreadable
+from mere.lake.iceberg.keys import KEY, identified
+from mere.lake.log.commits import Stats
+from mere.lake.storage.port import Storage
+
+Json = dict[str, Any]
+
+ORIGIN = "mere.adopted-from"  # the property that keeps where the metadata of an adopted table was
+_KNOWN = 5000
+# In JSON a quote inside of a string has a backslash before it, so that these are nothing but keys; and of objects with
+# keys of the user's own, the values are strings.
+_CURRENT = re.compile(rb'"current-snapshot-id"\s*:\s*(-?\d+)')
+_UUID = re.compile(rb'"table-uuid"\s*:\s*"([^"\\]+)"')
+
+
+class Snapshot:
+    def __init__(self, raw: Json) -> None:
+        self.id: int = raw["snapshot-id"]
+        self.parent: int | None = raw.get("parent-snapshot-id")
+        self.at_ms: int = raw.get("timestamp-ms", 0)
+        self.summary: Mapping[str, str] = raw.get("summary", {})
+        self.manifest_list: str | None = raw.get("manifest-list")
+        self.schema: int | None = raw.get("schema-id")
+
+    @property
+    def operation(self) -> str:
+        return self.summary.get("operation", "unknown")
+
+    def count(self, name: str) -> int:
+        return int(self.summary.get(name, 0))
+
+    @property
+    def stats(self) -> Stats:
+        """A rewritten file counts its deleted rows again and takes their deletes back; a compaction moves no rows."""
+        files = self.count("added-data-files"), self.count("deleted-data-files")
+        if self.operation == "replace":
+            return Stats(0, 0, *files)
+        deleted = self.count("deleted-records")
+        deleted += self.count("added-position-deletes") - self.count("removed-position-deletes")
+        return Stats(self.count("added-records"), max(deleted, 0), *files)
+
+    @property
+    def rows(self) -> int:
+        return self.count("total-records") - self.count("total-position-deletes")
+
+
+class Metadata:
+    """One metadata file, of a table or of a view."""
+
+    def __init__(self, location: str, raw: Json) -> None:
+        self.location = location
+        self.raw = raw
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        properties: Mapping[str, str] = self.raw.get("properties", {})
+        return properties
+
+    @property
+    def format_version(self) -> int:
+        return int(self.raw.get("format-version", 1))
+
+    @property
+    def uuid(self) -> str | None:
+        found: str | None = self.raw.get("table-uuid") or self.raw.get("view-uuid")
+        return found
+
+    @property
+    def is_view(self) -> bool:
+        return "view-uuid" in self.raw
+
+    @cached_property
+    def _snapshots(self) -> dict[int, Json]:
+        return {raw["snapshot-id"]: raw for raw in self.raw.get("snapshots", [])}
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """All of them, oldest first."""
+        return [Snapshot(raw) for raw in self._snapshots.values()]
+
+    def snapshot(self, id_: int | None) -> Snapshot | None:
+        raw = None if id_ is None else self._snapshots.get(id_)
+        return Snapshot(raw) if raw else None
+
+    @property
+    def current(self) -> Snapshot | None:
+        return self.snapshot(self.raw.get("current-snapshot-id"))
+
+    @property
+    def current_id(self) -> int | None:
+        """Of the current snapshot; of a view, of its version."""
+        if self.is_view:
+            version: int | None = self.raw.get("current-version-id")
+            return version
+        return self.current.id if self.current else None
+
+    @property
+    def updated_at(self) -> datetime:
+        """When it was written, by its engine's clock."""
+        versions = [each["timestamp-ms"] for each in self.raw.get("versions", ())]  # of a view
+        return datetime.fromtimestamp(self.raw.get("last-updated-ms", max(versions, default=0)) / 1000, UTC)
+
+    @property
+    def rows(self) -> int:
+        return self.current.rows if self.current else 0
+
+    @property
+    def size(self) -> int:
+        return self.current.count("total-files-size") if self.current else 0
+
+    @property
+    def files(self) -> int:
+        return self.current.count("total-data-files") if self.current else 0
+
+    def since(self, ancestor: int | None) -> list[Snapshot] | None:
+        """The snapshots from the current one back to an ancestor (excluded), or None if it is not one."""
+        found: list[Snapshot] = []
+        snapshot = self.current
+        while snapshot is not None:
+            if snapshot.id == ancestor:
+                return found
+            found.append(snapshot)
+            snapshot = self.snapshot(snapshot.parent)
+        return found if ancestor is None else None
+
+    @property
+    def version(self) -> int:
+        number = re.match(r"(\d+)-", posixpath.basename(self.location))
+        return int(number[1]) if number else 0
+
+    def successor(self, raw: Json) -> Metadata:
+        """The next version of this metadata, with a location beside it; not yet written."""
+        name = f"{self.version + 1:05d}-{uuid.uuid4()}.metadata.json"
+        return Metadata(posixpath.join(posixpath.dirname(self.location), name), raw)
+
+    def with_properties(self, changes: Mapping[str, str | None]) -> Metadata:
+        """The next version, in which these are set, or removed where they are None. With a key go identifier fields."""
+        properties = {name: value for name, value in {**self.properties, **changes}.items() if value is not None}
+        raw = {**self.raw, "properties": properties}
+        if "table-uuid" in raw:
+            log = [*raw.get("metadata-log", [])]
+            log.append({"timestamp-ms": raw["last-updated-ms"], "metadata-file": self.location})
+            raw |= {
+                "metadata-log": log,
+                "last-updated-ms": max(int(time.time() * 1000), raw["last-updated-ms"]),
+            }
+        return self.successor(identified(raw) if KEY in changes else raw)
+
+    def to_bytes(self) -> bytes:
+        content = orjson.dumps(self.raw)
+        return gzip.compress(content) if ".gz." in self.location else content
+
+
+class MetadataReader:
+    """Reads metadata files through a storage, each once."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._known: dict[str, Metadata] = {}
+
+    def read(self, location: str) -> Metadata:
+        known = self._known.get(location)
+        return known or self._parsed(location, self.storage.read(location))
+
+    def growth(self, old: str, new: Metadata) -> Stats:
+        """Rows and files added and removed since the old file. A publish asks that of hundreds of tables: all that it
+        has to know of the old one, nearly always, is its snapshot, and to look for that takes a tenth of parsing it."""
+        if old not in self._known:
+            content = self.storage.read(old)
+            uuids, snapshots = _UUID.findall(content), _CURRENT.findall(content)
+            forward = new.since(int(snapshots[0])) if len(uuids) == len(snapshots) == 1 else None
+            if forward is not None and uuids[0].decode() == new.uuid:
+                return _sum(forward)
+            self._parsed(old, content)
+        return growth(self.read(old), new)
+
+    def _parsed(self, location: str, content: bytes) -> Metadata:
+        if location not in self._known:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()  # a process that lives long must not keep every metadata file it ever saw
+            try:
+                raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+            except (ValueError, OSError) as error:
+                raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
+            if not isinstance(raw, dict):
+                raise LakeUnreadable(f"{location} is not Iceberg metadata: it holds no JSON object.")
+            self._known[location] = Metadata(location, raw)
+        return self._known[location]
+
+    def write(self, metadata: Metadata) -> str:
+        self.storage.write_new(metadata.location, metadata.to_bytes())
+        self._known[metadata.location] = metadata
+        return metadata.location
+
+
+def growth(old: Metadata | None, new: Metadata | None) -> Stats:
+    """Rows and files added and removed on the way from one metadata file to another of the same name."""
+    if old and new and old.uuid == new.uuid:
+        if (forward := new.since(old.current_id)) is not None:
+            return _sum(forward)
+        if (backward := old.since(new.current_id)) is not None:
+            undone = _sum(backward)
+            return Stats(undone.rows_removed, undone.rows_added, undone.files_removed, undone.files_added)
+    return Stats(
+        rows_added=new.rows if new else 0,
+        rows_removed=old.rows if old else 0,
+        files_added=new.files if new else 0,
+        files_removed=old.files if old else 0,
+    )
+
+
+def _sum(snapshots: list[Snapshot]) -> Stats:
+    if len(snapshots) == 1:
+        return snapshots[0].stats
+    return Stats(*map(sum, zip(*(snapshot.stats for snapshot in snapshots), strict=True))) if snapshots else Stats()

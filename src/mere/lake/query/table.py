@@ -1,0 +1,124 @@
+"""One table or view at one commit, read into Arrow, Polars, pandas or DuckDB.
+
+DuckDB reads it, as in `mere sql`, and not PyIceberg: it reads views too, its import takes a tenth of the time, and it
+pushes any condition in SQL down to partitions, files and row groups, where PyIceberg knows a small language of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from mere.errors import QueryError, UsageError
+from mere.lake.query import Limits, Result, connect, explained, show
+from mere.lake.query.bindings import Bindings, full_name
+from mere.lake.query.tables import TableSet
+from mere.lake.query.types import quoted
+from mere.names import TableName, near
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+
+class Table:
+    """What `lake.at(ref).table(name)` gives. It never moves, however often the ref does.
+
+    Every way to read it takes `columns`, the names of those that are wanted, and `where`, a condition in DuckDB's SQL.
+    """
+
+    def __init__(self, tables: TableSet, name: TableName, limits: Limits | None = None) -> None:
+        self.tables = tables
+        self.name = name
+        self._limits = limits
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name} on {self.tables.ref} at commit {self.tables.commit.short_id}>"
+
+    @property
+    def description(self) -> show.Description:
+        """What the table is, by its metadata alone."""
+        return show.describe(self.tables, str(self.name))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return self.arrow(where="false").schema
+
+    def read(self, columns: Sequence[str] | None = None, where: str | None = None) -> Result:
+        """The rows as they come, as Python values or as batches."""
+        connection, bindings, sql = self._bound(columns, where)
+        try:
+            with explained(bindings, sql):
+                connection.execute(sql)
+            return Result(connection, self.tables.commit, partial(explained, bindings, sql))
+        except BaseException:
+            connection.close()
+            raise
+
+    def batches(
+        self, columns: Sequence[str] | None = None, where: str | None = None, size: int = 65_536
+    ) -> Iterator[pa.RecordBatch]:
+        """Arrow batches of at most this many rows, read as they are taken."""
+        return self.read(columns, where).fetch_batches(size)
+
+    def arrow(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        return self.read(columns, where).fetch_arrow()
+
+    def polars(self, columns: Sequence[str] | None = None, where: str | None = None) -> Any:
+        """A polars.DataFrame; Polars must be installed."""
+        return _installed("polars", "Polars").from_arrow(self.arrow(columns, where))
+
+    def pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> Any:
+        """A pandas.DataFrame; pandas must be installed."""
+        _installed("pandas", "pandas")
+        return self.arrow(columns, where).to_pandas()
+
+    def duckdb(self, columns: Sequence[str] | None = None, where: str | None = None) -> DuckDBPyRelation:
+        """A relation on a DuckDB of its own, which lives as long as the relation."""
+        connection, bindings, sql = self._bound(columns, where)
+        try:
+            with explained(bindings, sql):
+                relation = connection.sql(sql)
+            # From here on DuckDB's errors go to the caller as they are.
+            connection.execute("SET errors_as_json = false")
+        except BaseException:
+            connection.close()
+            raise
+        return relation
+
+    def _bound(self, columns: Sequence[str] | None, where: str | None) -> tuple[DuckDBPyConnection, Bindings, str]:
+        ref = self.tables.ref
+        wanted = "*" if columns is None else ", ".join(map(quoted, self._known(columns)))
+        condition = f"\nWHERE {where}" if where is not None else ""
+        connection = connect(self._limits)
+        try:
+            bindings = Bindings(connection, {ref: self.tables}, ref, self.tables.reader.storage)
+            bindings.bind(ref, self.name)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, bindings, f"SELECT {wanted}\nFROM {full_name(ref, self.name)}{condition}"
+
+    def _known(self, columns: Sequence[str]) -> Sequence[str]:
+        if isinstance(columns, str):
+            raise UsageError("columns is a list of names, not one text.", remedy=f"Write columns=[{columns!r}].")
+        if not columns:
+            raise UsageError("columns names none.", remedy="Leave it out to read all of them.")
+        known = [field["name"] for field in show.schema_of(self.tables.metadata(self.name))["fields"]]
+        for column in columns:
+            if column not in known:
+                raise QueryError(f"{self.name} has no column {column!r}.{near(column, known)}")
+        return columns
+
+
+def _installed(module: str, name: str) -> ModuleType:
+    """mere does not depend on it: whoever wants a frame of it has it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise QueryError(f"{name} is not installed.", remedy=f"Install it: pip install {module}") from error

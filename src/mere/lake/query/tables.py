@@ -1,0 +1,71 @@
+"""All tables and views of the lake at one commit, consistent with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mere.errors import TableNotFound
+from mere.lake.iceberg.metadata import Metadata, MetadataReader
+from mere.lake.log.commits import Commit, Entries, Entry, Key, Kind, Space
+from mere.names import TableName, near
+
+if TYPE_CHECKING:
+    from mere.lake.query import Limits
+    from mere.lake.query.table import Table
+
+
+@dataclass(frozen=True)
+class TableSet:
+    """What `lake.at(ref)` gives: it never moves, however often the ref does."""
+
+    ref: str  # as it was asked for
+    commit: Commit
+    entries: Entries
+    reader: MetadataReader
+
+    @cached_property
+    def tables(self) -> dict[TableName, Entry]:
+        """Tables and views with their pointers, by name."""
+        found = {key.table: entry for key, entry in self.entries.items() if key.space is Space.RELATION}
+        return dict(sorted(found.items()))
+
+    @property
+    def namespaces(self) -> list[str]:
+        return sorted({key.namespace for key in self.entries})
+
+    def __iter__(self) -> Iterator[TableName]:
+        return iter(self.tables)
+
+    def __contains__(self, table: object) -> bool:
+        return self._key(table) in self.entries if isinstance(table, str | TableName) else False
+
+    def pointer(self, table: str | TableName) -> str:
+        """The location of the table's metadata file."""
+        return self.entry(table).value
+
+    def entry(self, table: str | TableName) -> Entry:
+        key = self._key(table)
+        if key not in self.entries:
+            names = [str(name) for name in self.tables]
+            raise TableNotFound(f"There is no table {key} on {self.ref}.{near(str(key), names)}")
+        return self.entries[key]
+
+    def metadata(self, table: str | TableName) -> Metadata:
+        return self.reader.read(self.pointer(table))
+
+    def table(self, table: str | TableName, limits: Limits | None = None) -> Table:
+        """One table or view, to be read into Arrow, Polars, pandas or DuckDB."""
+        from mere.lake.query.table import Table
+
+        self.entry(table)
+        return Table(self, TableName.parse(table) if isinstance(table, str) else table, limits)
+
+    def is_view(self, table: str | TableName) -> bool:
+        return self.entry(table).kind is Kind.VIEW
+
+    @staticmethod
+    def _key(table: str | TableName) -> Key:
+        return Key.of(TableName.parse(table) if isinstance(table, str) else table)

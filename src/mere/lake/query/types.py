@@ -1,0 +1,67 @@
+"""Iceberg's types as DuckDB's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mere.lake.iceberg.metadata import Json, Metadata
+
+_TYPES = {
+    "boolean": "BOOLEAN",
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "time": "TIME",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+    "timestamp_ns": "TIMESTAMP_NS",
+    "timestamptz_ns": "TIMESTAMPTZ",
+    "string": "VARCHAR",
+    "uuid": "UUID",
+    "binary": "BLOB",
+    "variant": "VARIANT",
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def columns(schema: Json) -> list[tuple[str, str | None]]:
+    """Each column's name and type; None for a type that DuckDB does not have."""
+    return [(field["name"], duckdb_type(field["type"])) for field in schema["fields"]]
+
+
+def current_schema(table: Metadata) -> Json:
+    id_ = table.raw.get("current-schema-id", 0)
+    schemas: list[Json] = table.raw.get("schemas") or [table.raw["schema"]]
+    return next((schema for schema in schemas if schema.get("schema-id", 0) == id_), schemas[-1])
+
+
+def duckdb_type(type_: Any) -> str | None:
+    if isinstance(type_, dict):
+        return _nested(type_)
+    if decimal := _DECIMAL.fullmatch(type_):
+        return f"DECIMAL({decimal[1]}, {decimal[2]})"
+    return "BLOB" if type_.startswith("fixed[") else _TYPES.get(type_)
+
+
+def _nested(type_: Json) -> str | None:
+    if type_["type"] == "list":
+        element = duckdb_type(type_["element"])
+        return f"{element}[]" if element else None
+    if type_["type"] == "map":
+        key, value = duckdb_type(type_["key"]), duckdb_type(type_["value"])
+        return f"MAP({key}, {value})" if key and value else None
+    fields = columns(type_)
+    if not all(type_ for _, type_ in fields):
+        return None
+    return f"STRUCT({', '.join(f'{quoted(name)} {type_}' for name, type_ in fields)})"

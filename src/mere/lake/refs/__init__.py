@@ -1,0 +1,1 @@
+"""What is done with refs: branch, publish, revert, guard, lease."""

@@ -1,0 +1,101 @@
+"""Who has a run: each attempt at it writes on a branch of its own.
+
+To take a run from whoever has it, its branch gets another name, in one transaction with its record and its leases.
+What goes by the old name is cut off for good, even if it slept for an hour in the middle of a statement: the catalog
+knows no such branch, so its engine commits nothing, and its heartbeats and records are of an attempt that is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mere.errors import LakeError
+from mere.lake.log.runs import Run, RunStatus, run_of_holder
+from mere.lake.store.port import Lease, Moved, Store
+from mere.names import next_attempt, run_of
+
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of ending a run."""
+
+    run: Run
+    already: bool = False
+    was_alive: bool = False  # as far as could be seen
+    released: tuple[Lease, ...] = ()
+    branch: str | None = None  # where what it built is; None if the branch is gone
+
+
+def branch_of(store: Store, run: Run) -> str | None:
+    """The branch of its last attempt; None if it was published, or deleted."""
+    return run.branch if store.ref(run.branch) else None
+
+
+def published(store: Store, run: Run) -> str | None:
+    """The commit by which a run was published, even if it died before it could say so."""
+    return run.about.get("commit") or _published(store, run)
+
+
+def take_over(store: Store, past: Run, run: Run) -> Run:
+    """Make it another attempt's. Moved, if somebody else was quicker."""
+    run = replace(run, branch=next_attempt(past.branch))
+    store.hand_over(past.branch, run)
+    return run
+
+
+def end(store: Store, id_: str, by: str) -> Ended:
+    """End a run, whoever has it and wherever that is. Idempotent."""
+    for _ in range(_ATTEMPTS):
+        found = store.run(id_)
+        if found is None:
+            raise LakeError(f"There is no run {id_!r}.")
+        past = found.seen(store.now())
+        branch = branch_of(store, past)
+        if past.ended_at is not None:
+            return Ended(past, already=True, branch=branch)
+        was_alive = past.status is RunStatus.RUNNING
+        run = _ended(store, past, f"ended by {by}" if was_alive else None)
+        try:
+            if branch is None:
+                released = store.hand_over(past.branch, run)
+            else:
+                run = replace(run, branch=next_attempt(branch))
+                released = store.hand_over(branch, run)
+        except Moved:  # somebody resumed it, or it came to its own end
+            continue
+        return Ended(run, was_alive=was_alive, released=tuple(released), branch=run.branch if branch else None)
+    raise LakeError(f"Run {id_} is being taken over again and again. It was left as it was.", remedy="Try again.")
+
+
+def end_dead(store: Store, leases: Iterable[Lease]) -> bool:
+    """End those of the holders whose process on this machine is gone: they need no time to prove that they live."""
+    ended = False
+    for id_ in sorted({id_ for lease in leases if (id_ := run_of_holder(lease.holder))}):
+        run = store.run(id_)
+        if run is not None and run.ended_at is None and run.process and run.process.is_gone:
+            end(store, id_, by="")
+            ended = True
+    return ended
+
+
+def _ended(store: Store, past: Run, why: str | None) -> Run:
+    now = store.now()
+    if store.ref(past.branch) is None and (commit := published(store, past)):
+        return replace(past, status=RunStatus.SUCCEEDED, ended_at=now, about={**past.about, "commit": commit})
+    status = RunStatus.CANCELLED if why else RunStatus.INTERRUPTED
+    return replace(past, status=status, ended_at=now, about={**past.about, **({"error": why} if why else {})})
+
+
+def _published(store: Store, run: Run) -> str | None:
+    target = store.ref(run.target)
+    if target is None:
+        return None
+    for commit in store.ancestors(store.commit_by_seq(target.head)):
+        if commit.at < run.started_at:
+            break
+        if commit.run == run.id and run_of(commit.source or "") == run.id:
+            return commit.id
+    return None

@@ -1,0 +1,1 @@
+"""The database that carries the refs: one port, an adapter for each database."""

@@ -1,0 +1,81 @@
+"""How the database of a lake is, seen from outside: over a connection of its own, as an engine would come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from mere.errors import LakeError
+from mere.lake.store.port import Store
+
+PROBE = "mere_doctor"  # the namespace of all that a look at a lake writes and takes back
+
+
+@dataclass(frozen=True)
+class Trouble:
+    what: str
+    remedy: str
+    grave: bool = False  # the lake cannot be relied on
+
+
+@dataclass(frozen=True)
+class Condition:
+    summary: str
+    troubles: tuple[Trouble, ...] = ()
+
+
+@dataclass(frozen=True)
+class Guards:
+    """The triggers, and the functions behind them, against those that mere makes."""
+
+    count: int
+    missing: tuple[str, ...]
+    altered: tuple[str, ...]
+    unknown: tuple[str, ...]  # somebody else's, on the same tables
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        return self.missing + self.altered
+
+
+def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> Guards:
+    """Both by name, with the text of each."""
+    return Guards(
+        len(expected),
+        missing=tuple(name for name in expected if name not in found),
+        altered=tuple(name for name, text in expected.items() if found.get(name, text) != text),
+        unknown=tuple(sorted(found.keys() - expected.keys())),
+    )
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What the guards did with an engine's write and its drop, in a transaction that was rolled back."""
+
+    journaled: bool
+    refused: bool
+
+
+class Database(Protocol):
+    def condition(self) -> Condition: ...
+    def guards(self) -> Guards: ...
+    def provoke(self) -> Reaction: ...
+    def mend(self) -> tuple[str, ...]:
+        """Make missing and altered guards anew; their names."""
+        ...
+
+
+def database_of(store: Store) -> Database:
+    from mere.lake.store.sqlite.store import SqliteStore
+
+    if isinstance(store, SqliteStore):
+        from mere.lake.store.sqlite.health import SqliteDatabase
+
+        return SqliteDatabase(store.path)
+    from mere.lake.store.postgres.health import PostgresDatabase
+    from mere.lake.store.postgres.store import PostgresStore
+
+    if isinstance(store, PostgresStore):
+        return PostgresDatabase(store.address)
+    raise LakeError("The catalog of this lake cannot be examined.")

@@ -1,0 +1,448 @@
+"""The part of the SQL adapters that is the same in every database.
+
+An adapter gives a connection, transactions and triggers; what happens inside a transaction is in `rows`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import orjson
+
+from mere.errors import LakeError, RefExists
+from mere.lake import faults
+from mere.lake.log.commits import Commit, Entries, Key, Space
+from mere.lake.log.fence import Fence, lost_lease
+from mere.lake.log.refs import Ref, RefKind
+from mere.lake.log.runs import Run, RunStatus, holds
+from mere.lake.store import rows
+from mere.lake.store.port import After, Divergence, Edit, Head, Lease, Moved
+from mere.lake.store.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
+from mere.lake.store.wholeness import damaged
+from mere.names import TableName
+
+_PAGE = 200
+_LEASE = "target, namespace, name, holder, acquired_at, expires_at"
+_RUN = "id, target, branch, status, author, started_at, ended_at, beat_at, about"
+_THEIRS = "WHERE (target, namespace, name, holder) IN (SELECT target, namespace, name, holder FROM {given})"
+_RELEASE = f"DELETE FROM mere_leases {_THEIRS}"
+
+
+class SqlStore(ABC):
+    """Refs, commits and leases in a SQL database that also holds the Iceberg SQL catalog."""
+
+    root: str
+    lake_id: str
+    clock: str  # what time it is, in the database's own SQL: the one clock that a lake goes by
+    shares_clock: bool  # with other machines: it may differ from this machine's
+    wrote = False
+
+    @abstractmethod
+    def _read(self) -> AbstractContextManager[Tx]:
+        """A transaction that sees one state of the database."""
+
+    @abstractmethod
+    def _statement(self) -> AbstractContextManager[Tx]:
+        """For one statement to read with: it sees one state by itself, and needs no transaction around it."""
+
+    @abstractmethod
+    def _write(self, *, frozen: bool = False) -> AbstractContextManager[Tx]:
+        """A transaction that may move pointers: the guards let it through. `frozen`: it sees one state throughout."""
+
+    @abstractmethod
+    def _lock(self, tx: Tx, refs: Collection[str], keys: Collection[Key] = (), target: str = "") -> None:
+        """Keep all others from these refs, and first from these keys of the target, until the transaction ends.
+
+        A database that lets only one write at a time has nothing to do here.
+        """
+
+    @abstractmethod
+    def _lock_all(self, tx: Tx, table: str) -> None:
+        """Keep all others from writing to a table of mere's own."""
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Called after a commit has become durable."""
+
+    # refs
+
+    def refs(self) -> list[Ref]:
+        with self._statement() as tx:
+            return [rows.to_ref(row) for row in tx.rows(f"SELECT {REF} FROM mere_refs r ORDER BY r.name")]
+
+    def ref(self, name: str) -> Ref | None:
+        with self._statement() as tx:
+            return rows.find_ref(tx, name)
+
+    def create_ref(self, name: str, kind: RefKind, at: Commit, author: str, parent: str | None) -> Ref:
+        with self._write(frozen=True) as tx:
+            ref = Ref(name, kind, at.seq, parent, rows.now(tx), author)
+            if rows.find_ref(tx, name) is not None:
+                raise RefExists(f"There is already a ref named {name!r}.")
+            if rows.commit_at(tx, at.seq).expired:
+                raise LakeError(f"Commit {at.short_id} is in the log, but its files were swept by mere gc.")
+            rows.insert_ref(tx, ref)
+            rows.fill(tx, name, at.seq)
+            faults.point("fork.filled")
+        self.wrote = True
+        self._settle()
+        return ref
+
+    def delete_ref(self, name: str, expected: Ref | None = None, fence: Fence | None = None) -> None:
+        """Delete it, if it still is what it is expected to be."""
+        with self._write() as tx:
+            self._lock(tx, [name])
+            if expected and rows.find_ref(tx, name) != expected:
+                raise Moved
+            if fence:
+                _hold(tx, name, fence)
+            rows.delete_ref(tx, name)
+
+    def touch(self, name: str) -> None:
+        """Make a ref as young as a new one: an alias lives as long as it is used."""
+        with self._write() as tx:
+            tx.run(f"UPDATE mere_refs SET created_at = {self.clock} WHERE name = ?", (name,))
+
+    # commits
+
+    def commit_by_seq(self, seq: int) -> Commit:
+        with self._statement() as tx:
+            return rows.commit_at(tx, seq)
+
+    def commits_by_prefix(self, prefix: str) -> list[Commit]:
+        query = f"SELECT {COMMIT} FROM mere_commits c WHERE c.id >= ? AND c.id < ? ORDER BY c.seq LIMIT 20"
+        with self._statement() as tx:
+            return [to_commit(row) for row in tx.rows(query, (prefix, prefix + "g"))]
+
+    def all_commits(self) -> list[Commit]:
+        with self._statement() as tx:
+            return [to_commit(row) for row in tx.rows(f"SELECT {COMMIT} FROM mere_commits c ORDER BY c.seq")]
+
+    def ancestors(self, commit: Commit) -> Iterator[Commit]:
+        below = commit.seq + 1
+        while page := self.page(commit, below):
+            yield from page
+            below = page[-1].seq
+
+    def page(self, commit: Commit, below: int) -> list[Commit]:
+        """Some of the commits that lead to this one, newest first, from below a number on."""
+        query = (
+            f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.seq < ? ORDER BY c.seq DESC LIMIT {_PAGE}"
+        )
+        with self._statement() as tx:
+            return [to_commit(row) for row in tx.rows(query, (commit.seq, below))]
+
+    def ancestor_at(self, commit: Commit, instant: datetime) -> Commit | None:
+        query = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.at <= ? ORDER BY c.seq DESC LIMIT 1"
+        with self._statement() as tx:
+            found = tx.rows(query, (commit.seq, stamp(instant)))
+        return to_commit(found[0]) if found else None
+
+    def with_changes(self, commits: Iterable[Commit]) -> list[Commit]:
+        seqs = [commit.seq for commit in commits]
+        with self._read() as tx:
+            return rows.commits_at(tx, seqs)
+
+    def divergence(self, source: Ref, target: Ref) -> Divergence:
+        with self._read() as tx:
+            return rows.divergence(tx, source.head, target.head)
+
+    def commit(self, edit: Edit) -> Commit:
+        with self._write() as tx:
+            faults.point("commit.begun")
+            keys = {change.key for change in edit.changes} | (edit.reads or {}).keys()
+            self._lock(tx, [edit.source.name] if edit.source else [], keys, edit.target)
+            target = rows.writable_ref(tx, edit.target)
+            if edit.source and rows.find_ref(tx, edit.source.name) != edit.source:
+                raise Moved
+            if edit.source and edit.fence:
+                _hold(tx, edit.source.name, edit.fence)
+            changes = rows.standing_changes(tx, edit)
+            faults.point("commit.checked")
+            rows.move_pointers(tx, edit.target, changes)
+            faults.point("commit.moved")
+            commit = rows.record(tx, edit, target, changes)
+            faults.point("commit.recorded")
+            if edit.source and edit.after is After.DELETE:
+                rows.delete_ref(tx, edit.source.name)
+            elif edit.source and edit.after is After.FOLLOW:
+                rows.follow(tx, edit.source, edit.target, commit.seq)
+            faults.point("commit.followed")
+        faults.point("commit.durable")
+        self.wrote = True
+        self._settle()
+        return commit
+
+    def rebase(self, branch: Ref, onto: Ref, edit: Edit) -> Commit | None:
+        """A branch that keeps nothing of its own only follows, without a commit."""
+        with self._write() as tx:
+            faults.point("rebase.begun")
+            self._lock(tx, [branch.name], target=onto.name)
+            if rows.find_ref(tx, branch.name) != branch or rows.find_ref(tx, onto.name) != onto:
+                raise Moved
+            rows.follow(tx, branch, onto.name, onto.head)
+            faults.point("rebase.followed")
+            commit = None
+            if edit.changes:
+                rows.move_pointers(tx, branch.name, edit.changes)
+                commit = rows.record(tx, edit, replace(branch, head=onto.head), edit.changes)
+            faults.point("rebase.recorded")
+        faults.point("rebase.durable")
+        self.wrote = True
+        self._settle()
+        return commit
+
+    # entries
+
+    def heads(self, names: Collection[str]) -> dict[str, Head]:
+        with self._read() as tx:
+            return {name: rows.head(tx, name) for name in names}
+
+    def entries(self, commit: Commit) -> Entries:
+        with self._statement() as tx:
+            return rows.entries_at(tx, commit.seq)
+
+    # leases
+
+    def acquire(self, target: str, tables: Collection[TableName], holder: str, ttl: timedelta) -> list[Lease]:
+        """Take all of the leases or none; what others hold of them is returned."""
+        with self._write() as tx:
+            self._lock_all(tx, "mere_leases")
+            now = rows.now(tx)
+            tx.run("DELETE FROM mere_leases WHERE expires_at <= ?", (stamp(now),))
+            wanted = set(tables)
+            held = [
+                lease
+                for lease in _leases(tx)
+                if lease.target == target and lease.table in wanted and lease.holder != holder
+            ]
+            if not held:
+                leased = _holding(target, wanted, holder, now, now + ttl)
+                tx.run_for(_RELEASE, leased)
+                tx.run_for(f"INSERT INTO mere_leases ({_LEASE}) SELECT {_LEASE} FROM {{given}}", leased)
+        return held
+
+    def renew(self, holder: str, ttl: timedelta) -> bool:
+        """False: the lease had expired, and somebody may have taken it."""
+        with self._write() as tx:
+            now = rows.now(tx)
+            renewed = tx.run(
+                "UPDATE mere_leases SET expires_at = ? WHERE holder = ? AND expires_at > ?",
+                (stamp(now + ttl), holder, stamp(now)),
+            )
+        return renewed > 0
+
+    def release(self, target: str, tables: Collection[TableName], holder: str) -> None:
+        with self._write() as tx:
+            tx.run_for(_RELEASE, _holding(target, tables, holder))
+
+    def leases(self) -> list[Lease]:
+        with self._statement() as tx:
+            return held(tx)
+
+    # runs
+
+    def now(self) -> datetime:
+        """By the database's clock: those of the machines that share a lake may differ."""
+        with self._statement() as tx:
+            return rows.now(tx)
+
+    def clocks(self) -> tuple[datetime, str, Commit]:
+        """What time it is, and of all branches the one whose last commit has the latest time, with that commit."""
+        query = (
+            f"SELECT {self.clock}, r.name, {COMMIT} FROM mere_refs r JOIN mere_commits c ON c.seq = r.head"
+            " WHERE r.kind IN ('branch', 'run') ORDER BY c.at DESC, c.seq DESC LIMIT 1"
+        )
+        with self._statement() as tx:
+            found = tx.rows(query)
+        if not found:
+            raise damaged(self.root, "its table mere_refs has lost rows")
+        ((now, branch, *newest),) = found
+        return rows.time(now), branch, to_commit(tuple(newest))
+
+    def save_run(self, run: Run) -> bool:
+        """As it is now, in the place of what was known of it."""
+        columns = _RUN.split(", ")
+        anew = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
+        with self._write() as tx:
+            saved = tx.run(
+                f"INSERT INTO mere_runs ({_RUN}) VALUES ({', '.join('?' * len(columns))})"
+                f" ON CONFLICT (id) DO UPDATE SET {anew} WHERE mere_runs.branch = excluded.branch",
+                _run_row(run),
+            )
+        return saved > 0
+
+    def beat_run(self, id_: str, branch: str) -> bool:
+        """False if the run was handed over."""
+        later = f"CASE WHEN beat_at < {self.clock} THEN {self.clock} ELSE beat_at END"
+        with self._write() as tx:
+            return tx.run(f"UPDATE mere_runs SET beat_at = {later} WHERE id = ? AND branch = ?", (id_, branch)) > 0
+
+    def hand_over(self, branch: str, run: Run) -> list[Lease]:
+        columns = _RUN.split(", ")[1:]
+        anew = ", ".join(f"{column} = ?" for column in columns)
+        with self._write() as tx:
+            about = (*_run_row(run)[1:], run.id, branch)
+            if not tx.run(f"UPDATE mere_runs SET {anew} WHERE id = ? AND branch = ?", about):
+                raise Moved
+            faults.point("hand_over.saved")
+            if run.branch != branch:
+                self._lock(tx, [branch])
+                if rows.find_ref(tx, branch) is None:
+                    raise Moved
+                rows.move_ref(tx, branch, run.branch)
+            faults.point("hand_over.moved")
+            held = [lease for lease in _leases(tx) if holds(lease.holder, run.id)]
+            for holder in {lease.holder for lease in held}:
+                tx.run("DELETE FROM mere_leases WHERE holder = ?", (holder,))
+        faults.point("hand_over.durable")
+        self._settle()
+        return held
+
+    def run(self, id_: str) -> Run | None:
+        with self._statement() as tx:
+            found = tx.rows(f"SELECT {_RUN} FROM mere_runs WHERE id = ?", (id_,))
+        return _to_run(found[0]) if found else None
+
+    def runs(self, limit: int) -> list[Run]:
+        """The last ones, newest first."""
+        query = f"SELECT {_RUN} FROM mere_runs ORDER BY started_at DESC, id DESC LIMIT ?"
+        with self._statement() as tx:
+            return [_to_run(row) for row in tx.rows(query, (limit,))]
+
+    def delete_runs(self, before: datetime) -> int:
+        """Those of which nothing has been heard since then; how many."""
+        with self._write() as tx:
+            return tx.run("DELETE FROM mere_runs WHERE beat_at < ?", (stamp(before),))
+
+    # files
+
+    def pointers(self, *, without: Collection[str] = (), expired: Collection[int] = ()) -> set[str]:
+        """Every metadata file that a ref needs, or a commit that was not expired.
+
+        `without`, `expired`: as if these refs had been deleted and these commits expired already.
+        """
+        with self._read() as tx:
+            return _pointers(tx, frozenset(without), frozenset(expired))
+
+    def expire(self, seqs: Collection[int]) -> None:
+        """A commit at which a ref stands is passed over: the ref may have been made since the caller looked."""
+        with self._write() as tx:
+            tx.run_for(
+                "UPDATE mere_commits SET expired = 1 WHERE seq IN (SELECT CAST(seq AS BIGINT) FROM {given})"
+                " AND seq NOT IN (SELECT head FROM mere_refs)",
+                Given(("seq",), [(seq,) for seq in seqs]),
+            )
+
+    def doomed(self) -> dict[str, datetime]:
+        with self._statement() as tx:
+            return {name: rows.time(since) for name, since in tx.rows("SELECT location, since FROM mere_doomed")}
+
+    def set_doomed(self, doomed: Mapping[str, datetime]) -> None:
+        with self._write() as tx:
+            self._lock_all(tx, "mere_doomed")
+            tx.run("DELETE FROM mere_doomed")
+            tx.run_for(
+                "INSERT INTO mere_doomed (location, since) SELECT location, since FROM {given}",
+                Given(("location", "since"), [(location, stamp(since)) for location, since in doomed.items()]),
+            )
+
+    def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None:
+        """All that names a location in `moved`, pointer or property, names its new one, in one transaction."""
+        with self._write() as tx:
+            _repoint(tx, moved)
+            faults.point("repoint.moved")
+            tx.run("DELETE FROM mere_doomed")
+            for key, value in (("root", root), ("lake_id", lake_id)):
+                tx.run("UPDATE mere_meta SET value = ? WHERE key = ?", (value, key))
+        faults.point("repoint.durable")
+        self._settle()
+        self.root, self.lake_id = root, lake_id
+
+
+def _hold(tx: Tx, branch: str, fence: Fence) -> None:
+    """Raise, unless all that the fence is about is still so; until the transaction ends nobody changes it."""
+    if strangers := rows.astray(tx, branch, fence.signed):
+        raise fence.unsigned(strangers)
+    # An update takes the rows, so that nobody else can take the leases before this ends. An expired one that nobody has
+    # taken will do: whoever takes one deletes those first.
+    kept = f"UPDATE mere_leases SET holder = holder {_THEIRS}"
+    if tx.run_for(kept, _holding(fence.target, fence.leased, fence.holder)) != len(set(fence.leased)):
+        raise lost_lease(fence.holder, fence.leased)
+
+
+def _holding(target: str, tables: Collection[TableName], holder: str, *times: datetime) -> Given:
+    columns = tuple(_LEASE.split(", "))[: 4 + len(times)]
+    return Given(columns, [(target, each.namespace, each.name, holder, *map(stamp, times)) for each in sorted(tables)])
+
+
+def _run_row(run: Run) -> rows.Row:
+    ended = stamp(run.ended_at) if run.ended_at else None
+    about = orjson.dumps(dict(run.about)).decode()
+    times = (stamp(run.started_at), ended, stamp(run.beat_at))
+    return (run.id, run.target, run.branch, run.status.value, run.author, *times, about)
+
+
+def _to_run(row: rows.Row) -> Run:
+    id_, target, branch, status, author, started, ended, beat, about = row
+    ended_at = rows.time(ended) if ended else None
+    times = (rows.time(started), rows.time(beat), ended_at)
+    return Run(id_, target, branch, RunStatus(status), author, *times, orjson.loads(about))
+
+
+def held(tx: Tx) -> list[Lease]:
+    now = rows.now(tx)
+    return [lease for lease in _leases(tx) if lease.expires_at > now]
+
+
+def _leases(tx: Tx) -> list[Lease]:
+    return [
+        Lease(target, TableName(namespace, name), holder, rows.time(expires), rows.time(acquired))
+        for target, namespace, name, holder, acquired, expires in tx.rows(
+            f"SELECT {_LEASE} FROM mere_leases ORDER BY target, namespace, name"
+        )
+    ]
+
+
+def _pointers(tx: Tx, without: frozenset[str], expired: frozenset[int]) -> set[str]:
+    rows_of_refs = tx.rows("SELECT catalog_name, metadata_location FROM iceberg_tables")
+    found = {location for name, location in rows_of_refs if name not in without}
+    parents: dict[int, int | None] = {}  # of the commits that are kept
+    whole: set[int | None] = {None}  # those of them whose entire history is kept
+    for seq, parent, gone in tx.rows("SELECT seq, parent, expired FROM mere_commits ORDER BY seq"):
+        if not gone and seq not in expired:
+            parents[seq] = parent
+            if parent in whole:
+                whole.add(seq)
+    changes = tx.rows("SELECT seq, old, new FROM mere_changes WHERE space = 'relation'")
+    found.update(entry for seq, *entries in changes if seq in parents for entry in entries)
+    # What stands at a commit stands at the next one too, unless the next one's change names it as the old. So the
+    # changes of all kept commits, and all that stands where they end, are all that is needed to read any of them;
+    # the change that once set a pointer may belong to a commit that has expired.
+    heads = {head for name, head in tx.rows("SELECT name, head FROM mere_refs") if name not in without}
+    for tip in parents.keys() - set(parents.values()) - heads - whole:
+        found.update(entry.value for key, entry in rows.entries_at(tx, tip).items() if key.space is Space.RELATION)
+    return {location for location in found if location is not None}
+
+
+def _repoint(tx: Tx, moved: Mapping[str, str]) -> None:
+    tx.run("CREATE TEMPORARY TABLE mere_moved (old TEXT PRIMARY KEY, new TEXT NOT NULL)")
+    tx.run_for(
+        "INSERT INTO mere_moved (old, new) SELECT old, new FROM {given}", Given(("old", "new"), list(moved.items()))
+    )
+    for table, column in (
+        ("iceberg_tables", "metadata_location"),
+        ("iceberg_tables", "previous_metadata_location"),
+        ("iceberg_namespace_properties", "property_value"),
+        ("mere_changes", "old"),
+        ("mere_changes", "new"),
+    ):
+        tx.run(
+            f"UPDATE {table} SET {column} = (SELECT m.new FROM mere_moved m WHERE m.old = {table}.{column})"
+            f" WHERE {column} IN (SELECT old FROM mere_moved)"
+        )
+    tx.run("DROP TABLE mere_moved")

@@ -1,0 +1,1 @@
+"""Refs in a SQLite file."""

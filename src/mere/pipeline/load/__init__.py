@@ -1,0 +1,1 @@
+"""Portions of a source become rows of its table."""

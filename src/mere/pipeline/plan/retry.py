@@ -1,0 +1,114 @@
+"""What is in quarantine: told by table, rule and run, and built again (`mere quarantine retry`), for the rules or the
+data may be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mere.audits.quarantine import AT, FROM, RULES, RUN, TO
+from mere.lake.lake import Lake
+from mere.lake.query.show import schema_of
+from mere.lake.query.tables import TableSet
+from mere.names import TableName
+from mere.pipeline.plan import source as loading
+from mere.pipeline.plan.steps import Action, Facts, Step, Wish, load_of
+from mere.pipeline.state.state import PROPERTY
+from mere.project.graph import Graph
+from mere.project.model import Kind, Model, Time
+from mere.windows import NEVER, Span, Spans, instant
+
+_WHY = "its quarantined rows are tried again"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that one run has put aside for one rule."""
+
+    rule: str
+    run: str
+    at: datetime
+    rows: int
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    of: TableName
+    rows: int
+    held: tuple[Held, ...]  # a row that breaks two rules is in two of them
+
+
+def quarantines(lake: Lake, names: Collection[TableName], at: str) -> list[Quarantine]:
+    """Of these tables, or of all if none is named; those without a row as well."""
+    tables = lake.at(at)
+    return [
+        Quarantine(of, tables.metadata(name).rows, _held(lake, name, tables.commit.id))
+        for name in tables
+        if (of := name.quarantined) is not None and (not names or of in names) and _is_ours(tables, name)
+    ]
+
+
+def _is_ours(tables: TableSet, name: TableName) -> bool:
+    return not tables.is_view(name) and PROPERTY in tables.metadata(name).properties
+
+
+def _held(lake: Lake, quarantine: TableName, commit: str) -> tuple[Held, ...]:
+    each = f"SELECT unnest({RULES}) AS rule, {RUN}, {AT} FROM {_named(quarantine)}"
+    query = f"SELECT rule, {RUN}, max({AT}), count(*) FROM ({each}) GROUP BY ALL ORDER BY 3, 2, 1"
+    with lake.sql(query, commit) as result:
+        return tuple(Held(rule, run, instant(at), rows) for rule, run, at, rows in result.rows())
+
+
+def to_retry(lake: Lake, graph: Graph, names: Collection[TableName], on: str) -> dict[TableName, Spans]:
+    """Of these models, or of all if none is named: those that have rows in quarantine, with the windows of these."""
+    tables = lake.at(on)
+    found = {}
+    for name, model in graph.models.items():
+        quarantine = name.quarantine
+        if (names and name not in names) or quarantine not in tables or not _is_ours(tables, quarantine):
+            continue
+        metadata = tables.metadata(quarantine)
+        if metadata.rows:
+            timed = any(each["name"] == FROM for each in schema_of(metadata)["fields"])
+            found[name] = _windows(lake, model, model.time, on) if model.time and timed else NEVER
+    return found
+
+
+def _windows(lake: Lake, model: Model, time: Time, on: str) -> Spans:
+    from mere.lake.query.types import quoted
+
+    truncated = f"date_trunc('{time.grain}', {quoted(time.column)})"
+    with lake.sql(f"SELECT DISTINCT {truncated}, {FROM}, {TO} FROM {_named(model.name.quarantine)}", on) as result:
+        rows = list(result.rows())
+    starts = [instant(at) for at, _, _ in rows if at is not None]
+    built = [Span(instant(start), instant(end)) for at, start, end in rows if at is None and start is not None]
+    return Spans.of([*(Span(start, time.grain.next(start)) for start in starts), *built]).widened(time.grain)
+
+
+def _named(table: TableName) -> str:
+    from mere.lake.query.types import quoted
+
+    return f"{quoted(table.namespace)}.{quoted(table.name)}"
+
+
+def with_retry(step: Step, facts: Facts, wish: Wish) -> Step:
+    """A step that tries them, too. What is built whole does so anyway."""
+    model = step.model
+    if model.name not in wish.retry or step.action in (Action.BUILD, Action.BLOCKED):
+        return step
+    match model.kind:
+        case Kind.INCREMENTAL:
+            spans = step.spans | wish.retry[model.name]
+            pending, load = step.pending - spans, load_of(model, facts, spans)
+            tried = replace(step, action=Action.WINDOWS, spans=spans, timeless=True, pending=pending, load=load)
+        case Kind.SOURCE:
+            return loading.again(model, step, facts, _WHY)
+        case Kind.APPEND:
+            tried = replace(step, action=Action.ROWS)
+        case Kind.MERGE if any(each.key for each in model.inputs) and not any(each.changes for each in model.inputs):
+            tried = replace(step, action=Action.KEYS, load=load_of(model, facts))
+        case _:
+            tried = replace(step, action=Action.BUILD, load=load_of(model, facts))
+    reasons = () if step.action is Action.SKIP else step.reasons
+    return replace(tried, reasons=(*reasons, _WHY))

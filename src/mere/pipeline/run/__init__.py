@@ -1,0 +1,1 @@
+"""A run from its request to its publish, and what is told of it."""

@@ -1,1 +1,0 @@
-"""Histories: the versions of each key, one after the other."""

@@ -1,0 +1,1 @@
+"""A model's rows on their way into its table."""

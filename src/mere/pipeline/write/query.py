@@ -1,0 +1,388 @@
+"""A step of a plan, carried out by Spark on the run's branch: the model's query becomes rows of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mere.engine.frames import from_arrow
+from mere.errors import RunFailed
+from mere.lake.iceberg.metadata import Metadata
+from mere.lake.query import show
+from mere.names import TableName
+from mere.pipeline.plan.steps import Action, Step
+from mere.pipeline.state.layout import are_cut_at_windows, partitions
+from mere.pipeline.state.state import Point
+from mere.pipeline.write.changes import (
+    CHANGE,
+    INSERT,
+    REPLACES,
+    Inputs,
+    added_rows,
+    appended,
+    changed_rows,
+    with_updates,
+)
+from mere.pipeline.write.returned import checked
+from mere.pipeline.write.table import check_columns, comment, expr, field_of, fit, name_of, prepare, quoted
+from mere.project.model import Csv, Input, Kind, Model, Python, Sql, Time
+from mere.sources.source import Source
+from mere.windows import NEVER, Span, Spans, instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+    from mere.engine.session import Session
+
+# Below this, a shuffle that gathers the rows of a partition costs more than the few small files that it saves.
+_SMALL = 64 * 1024 * 1024
+# In the summary of the snapshots in which a model's own rows came: its name.
+WRITTEN = "mere.model"
+# Views of all runs of this process: two sessions may share them.
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What every build of a run shares."""
+
+    opened: Callable[[], Session]
+    folder: Path  # of the project
+    function: Callable[[Model], Callable[..., DataFrame]]  # of a Python model
+    now: datetime
+    sampled: Mapping[TableName, float]  # inputs of which only a share is read
+    given: Mapping[TableName, DataFrame] = field(default_factory=dict)  # rows that stand for a table: those of a test
+    results: dict[TableName, DataFrame] = field(default_factory=dict)  # what Python models returned, for their lineage
+
+    @property
+    def session(self) -> Session:
+        """Opened when it is needed first, for not every step needs one."""
+        return self.opened()
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.session.spark
+
+
+class Sift(Protocol):
+    """Puts bad rows aside: what is given for the length of a block are the others. See `quarantine`.
+
+    `span`: the windows that are built; `keys`: those of which all rows are built, not only new ones.
+    """
+
+    def __call__(
+        self, frame: DataFrame, span: Span | None = None, keys: DataFrame | None = None
+    ) -> AbstractContextManager[DataFrame]: ...
+
+
+def make_namespaces(names: Iterable[TableName], shop: Workshop) -> None:
+    """Before models are built side by side: of two that make one namespace at once, the catalog lets one fail."""
+    for namespace in sorted({name.namespace for name in names}):
+        shop.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(namespace)}")
+
+
+def build(
+    step: Step, since: Mapping[str, Point], to: Mapping[str, Point], table: Metadata | None, shop: Workshop, sift: Sift
+) -> Iterator[Spans]:
+    """Write what the step asks for; after each batch, the windows written so far.
+
+    `since` and `to`: from where to where an append model reads the rows added to its input. `table`: what stands there.
+    """
+    model = step.model
+    if model.kind is Kind.VIEW:
+        _make_view(step, table, shop)
+        yield NEVER
+    elif model.time:
+        yield from _build_windows(step, table, shop, sift)
+    elif step.action is Action.ROWS:
+        if _has_new_rows(model, since, to):
+            frame = query(model, None, shop, (since, to))
+            with sift(prepare(model, frame, shop.spark, table, whole=False, breaking=step.breaking)) as good:
+                writer(step, good).append()
+        yield NEVER
+    else:
+        frame = query(model, None, shop)
+        with sift(prepare(model, frame, shop.spark, table, whole=True, breaking=step.breaking)) as good:
+            replace_all(step, good)
+        yield NEVER
+
+
+def _has_new_rows(model: Model, since: Mapping[str, Point], to: Mapping[str, Point]) -> bool:
+    """Iceberg does not read from a snapshot to itself."""
+    (table,) = (str(each.table) for each in model.inputs if each.new_rows or each.changes)
+    return since[table].snapshot != to[table].snapshot
+
+
+def _build_windows(step: Step, table: Metadata | None, shop: Workshop, sift: Sift) -> Iterator[Spans]:
+    model, done = step.model, NEVER
+    if step.timeless and not step.spans and not step.afresh:
+        return
+    for number, batch in enumerate(_batches(step)):
+        frame = within_its_windows(model.time, query(model, batch, shop), batch)
+        if number == 0:
+            frame = prepare(model, frame, shop.spark, table, whole=step.afresh, breaking=step.breaking)
+        else:
+            frame = fit(model, frame, shop.spark)
+        with sift(frame, batch) as good:
+            if number == 0 and step.afresh:
+                replace_all(step, good)
+            else:
+                _exchange(step, good, batch, None if step.afresh else table, shop)
+        done = done | Spans((batch,))
+        yield done
+
+
+def _batches(step: Step) -> Iterator[Span]:
+    time = step.model.time
+    assert time
+    if not step.spans:  # there is no data yet, but there must be a table
+        start = time.grain.floor(time.start) if time.start else instant("1970")
+        yield Span(start, start)
+    # Between windows that stand there already, others must be left alone; otherwise there is nothing in between.
+    groups = [step.spans.windows(time.grain)] if step.afresh else [list(s.windows(time.grain)) for s in step.spans]
+    for windows in groups:
+        for first in range(0, len(windows), time.batch):
+            batch = windows[first : first + time.batch]
+            yield Span(batch[0].start, batch[-1].end)
+
+
+Rows = tuple[Mapping[str, Point], Mapping[str, Point]]
+
+
+def query(model: Model, span: Span | None, shop: Workshop, rows: Rows | None = None) -> DataFrame:
+    """The model's result, not yet computed."""
+    match model.body:
+        case Sql():
+            return _sql(model, model.body, span, shop, rows)
+        case Python():
+            time = model.time
+
+            def cut(frame: DataFrame, column: str) -> DataFrame:
+                return frame.where(within(frame.schema, column, time.before(span))) if time and span else frame
+
+            return _python(model, model.body, cut, shop, rows)
+        case Csv():
+            return _csv(model.body, shop)
+        case Source():
+            raise AssertionError(f"{model} is loaded, and has no query")
+
+
+def timeless_query(model: Model, shop: Workshop) -> DataFrame | None:
+    """What the query makes of the rows without a time; None if it does not tell which of its rows that would be."""
+    match model.body:
+        case Sql():
+            from mere.sql.rewrite import with_null_times
+
+            text = with_null_times(model.body.text, _bound(model, shop))
+            return None if text is None else _sql(model, replace(model.body, text=text), None, shop, None)
+        case Python():
+
+            def cut(frame: DataFrame, column: str) -> DataFrame:
+                return frame.where(f"{quoted(_field(frame.schema, column).name)} IS NULL")
+
+            return _python(model, model.body, cut, shop, None)
+    raise AssertionError(f"{model} is not built in windows")
+
+
+def _sql(model: Model, body: Sql, span: Span | None, shop: Workshop, rows: Rows | None) -> DataFrame:
+    text = body.text
+    replaced = {
+        each.table: _temporary_view(each, shop, rows) for each in model.inputs if _is_narrowed(each, shop, rows)
+    }
+    if replaced:
+        from mere.sql.rewrite import with_tables
+
+        text = with_tables(text, replaced)
+    return shop.spark.sql(text, args=_arguments(model, span, shop))
+
+
+def _is_narrowed(each: Input, shop: Workshop, rows: Rows | None) -> bool:
+    return each.table in shop.given or each.table in shop.sampled or (each.new_rows and rows is not None)
+
+
+def _temporary_view(each: Input, shop: Workshop, rows: Rows | None) -> str:
+    name = f"mere_input_{next(_numbers)}"
+    input_frame(each, shop, rows).createOrReplaceTempView(name)
+    return name
+
+
+def input_frame(each: Input, shop: Workshop, rows: Rows | None = None) -> DataFrame:
+    if each.table in shop.given:
+        return _all_new(shop.given[each.table]) if each.changes else shop.given[each.table]
+    since, to = (points[str(each.table)].snapshot for points in rows) if each.new_rows and rows else (None, None)
+    if since is None or to is None:  # an input that was empty has no snapshot to start from: all its rows are new
+        frame = shop.spark.table(name_of(each.table))
+    else:
+        frame = appended(each.table, since, to, shop.spark)
+    frame = _all_new(frame) if each.changes else frame
+    share = shop.sampled.get(each.table)
+    return frame if share is None else frame.sample(fraction=share, seed=1)
+
+
+def with_changes(model: Model, inputs: Inputs, shop: Workshop) -> Workshop:
+    """Where a model takes changes, those since it was last built are given to it; where it takes new rows, and others
+    were exchanged, what was just added."""
+    given = {
+        each.table: with_updates(changed_rows(inputs.between(each.table), shop.spark), each.updates_by)
+        for each in model.inputs
+        if each.changes
+    }
+    taken = [inputs.between(each.table) for each in model.inputs if each.new_rows]
+    given |= {each.table: added_rows(each, shop.spark) for each in taken if not each.appends_only}
+    return replace(shop, given={**shop.given, **given}) if given else shop
+
+
+def _all_new(frame: DataFrame) -> DataFrame:
+    """For a model that is given changes: what it has not seen, unless it is said to be something else."""
+    return frame if field_of(frame.schema, CHANGE) else frame.selectExpr("*", f"'{INSERT}' AS {CHANGE}")
+
+
+def _arguments(model: Model, span: Span | None, shop: Workshop) -> dict[str, Any]:
+    """`:start`, `:end` and `:now`. The bounds have the type of the column that they limit, so that files are pruned."""
+    arguments: dict[str, Any] = {}
+    if model.now:
+        arguments["now"] = expr(literal(model.now.floor(shop.now), "timestamp"))
+    if span:
+        kind = _bound(model, shop)
+        arguments |= {"start": expr(literal(span.start, kind)), "end": expr(literal(span.end, kind))}
+    return arguments
+
+
+def _bound(model: Model, shop: Workshop) -> str:
+    """The type of `:start` and `:end`."""
+    timed = next(each for each in model.inputs if each.time)
+    return _field(input_frame(timed, shop, None).schema, str(timed.time)).dataType.typeName()
+
+
+def literal(at: datetime, kind: str) -> str:
+    """An instant in Spark's SQL, as a date or a timestamp with or without zone."""
+    match kind:
+        case "date":
+            return f"DATE '{at:%Y-%m-%d}'"
+        case "timestamp_ntz":
+            return f"TIMESTAMP_NTZ '{at:%Y-%m-%d %H:%M:%S.%f}'"
+    return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S.%f}Z'"
+
+
+def _python(
+    model: Model, body: Python, cut: Callable[[DataFrame, str], DataFrame], shop: Workshop, rows: Rows | None
+) -> DataFrame:
+    """`cut`: of an input that is read by a time column, the rows that are wanted."""
+    inputs = {each.table: each for each in model.inputs}
+    given: dict[str, Any] = {}
+    for parameter, table in body.parameters:
+        frame = input_frame(inputs[table], shop, rows)
+        time = inputs[table].time
+        given[parameter] = cut(frame, time) if time else frame
+    if body.takes_now and model.now:
+        given["now"] = model.now.floor(shop.now)
+    if body.takes_spark:
+        given["spark"] = shop.spark
+    made = checked(shop.function(model)(**given), body.function, f"{model.file}:{body.line}", shop.spark)
+    shop.results[model.name] = made
+    return made
+
+
+def within(schema: StructType, column: str, *spans: Span) -> str:
+    """A condition in SQL: the column lies in one of the spans."""
+    field = _field(schema, column)
+    kind, name = field.dataType.typeName(), quoted(field.name)
+    parts = (f"({name} >= {literal(s.start, kind)} AND {name} < {literal(s.end, kind)})" for s in spans)
+    return " OR ".join(parts) or "false"
+
+
+def _field(schema: StructType, column: str) -> StructField:
+    if (field := field_of(schema, column)) is None:
+        raise RunFailed(f"There is no column {column}.", remedy=f"There are: {', '.join(schema.names)}.")
+    return field
+
+
+def _csv(body: Csv, shop: Workshop) -> DataFrame:
+    """Read here and not by Spark, whose workers may be on machines that do not have the file."""
+    table = rows_of(body, shop.folder)
+    frame = from_arrow(shop.spark, table)
+    # What was declared is read as text, so that it is Spark that casts, and no digit is lost on the way.
+    columns = (
+        f"CAST({quoted(name)} AS {body.types[name]}) AS {quoted(name)}" if name in body.types else quoted(name)
+        for name in table.column_names
+    )
+    return frame.selectExpr(*columns)
+
+
+def rows_of(body: Csv, folder: Path) -> pa.Table:
+    """Of a seed; columns whose types are declared are text."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    parse = csv.ParseOptions(delimiter=body.delimiter, newlines_in_values=True)
+    declared = dict.fromkeys(body.types, pa.string())
+    convert = csv.ConvertOptions(column_types=declared, null_values=[""], strings_can_be_null=True)
+    try:
+        table = csv.read_csv(folder / body.path, parse_options=parse, convert_options=convert)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RunFailed(f"{body.path}: {str(error).splitlines()[0]}", remedy="Mend the file.") from error
+    # Spark has no type for the time of a day, nor for a column without a value.
+    odd = [f.name for f in table.schema if pa.types.is_null(f.type) or pa.types.is_time(f.type)]
+    if not odd:
+        return table  # a cast alone would import all of pyarrow.compute
+    return table.cast(pa.schema([pa.field(f.name, pa.string()) if f.name in odd else f for f in table.schema]))
+
+
+def writer(step: Step, frame: DataFrame) -> DataFrameWriterV2:
+    writer = frame.writeTo(name_of(step.model.name)).option(f"snapshot-property.{WRITTEN}", str(step.model))
+    if step.load.bytes < _SMALL:
+        writer = writer.option("distribution-mode", "none").option("fanout-enabled", "true")
+    return writer
+
+
+def replace_all(step: Step, frame: DataFrame) -> None:
+    """Every row of the table, in one commit."""
+    writer(step, frame).overwrite(expr("true"))
+
+
+def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, shop: Workshop) -> None:
+    """The rows of the windows in the span."""
+    assert step.model.time
+    window = within(frame.schema, step.model.time.column, span)
+    if _are_files_cut(step.model, table, shop):
+        writer(step, frame).overwrite(expr(window))
+    else:
+        # Two snapshots, which are published as one. The first may write rows again that were in a file with others.
+        shop.spark.sql(f"DELETE FROM {name_of(step.model.name)} WHERE {window}")
+        writer(step, frame).option(f"snapshot-property.{REPLACES}", "true").append()
+
+
+def _are_files_cut(model: Model, table: Metadata | None, shop: Workshop) -> bool:
+    """Whether each file that is live lies in one window. Of a table that was cut otherwise before, not all may."""
+    declared = partitions(model)
+    known = show.partitionings(table) if table else {}
+    if all(are_cut_at_windows(model, parts) for parts in (*known.values(), declared)):
+        return True
+    live = shop.spark.sql(f"SELECT DISTINCT partition_spec_id FROM {name_of(model.name)}.manifests").collect()
+    # One that is not known yet was made for this build.
+    return all(are_cut_at_windows(model, known.get(row[0], declared)) for row in live)
+
+
+def within_its_windows(time: Time | None, frame: DataFrame, span: Span) -> DataFrame:
+    """What looks back gives rows of before, too. Those without a time are left, for the build to complain of."""
+    if time is None or not time.context or field_of(frame.schema, time.column) is None:
+        return frame
+    return frame.where(f"{within(frame.schema, time.column, span)} OR {quoted(time.column)} IS NULL")
+
+
+def _make_view(step: Step, view: Metadata | None, shop: Workshop) -> None:
+    model = step.model
+    assert isinstance(model.body, Sql)
+    described = shop.spark.sql(model.body.text).schema
+    check_columns(model, described, shop.spark, view, step.breaking)
+    columns = ", ".join(f"{quoted(field.name)}{comment(model.columns.get(field.name, ''))}" for field in described)
+    shop.spark.sql(
+        f"CREATE OR REPLACE VIEW {name_of(model.name)} ({columns}){comment(model.description)} AS {model.body.text}"
+    )

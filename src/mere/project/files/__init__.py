@@ -1,0 +1,1 @@
+"""The files that a user writes: one reader for each kind."""

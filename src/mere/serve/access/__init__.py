@@ -1,0 +1,1 @@
+"""Who may connect, what they may read, and how much they may use."""

@@ -1,0 +1,151 @@
+"""Who may read what: refs, tables, columns, rows. A role sees nothing else, in the catalogs either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import Protocol
+
+from mere.errors import ConfigError
+from mere.names import ALIAS_PREFIX, RefExpression, TableName
+from mere.serve.access.limits import Limits
+
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a role says of the tables whose names fit a pattern, which is one of file names: `gold.*`, `*.orders`."""
+
+    pattern: str
+    columns: tuple[str, ...] = ()  # patterns of those that it may read; none: the rule is not about columns
+    condition: str | None = None  # of the rows that it may read
+    optional: bool = False  # no such table need be there
+    line: int = field(default=0, compare=False)  # in the file
+
+    def names(self, table: TableName) -> bool:
+        return fnmatchcase(str(table), self.pattern)
+
+    def restricts(self, table: TableName) -> bool:
+        """In any case: a table that differs from the one that is meant in nothing else is not shown instead of it."""
+        return fnmatchcase(str(table).lower(), self.pattern.lower())
+
+
+EVERYTHING = (Rule(ALL, optional=True),)
+
+
+@dataclass(frozen=True)
+class Role:
+    """The default reads all. Where several rules fit a table, all of them hold."""
+
+    name: str
+    refs: tuple[str, ...] = (ALL,)
+    tables: tuple[Rule, ...] = EVERYTHING
+    columns: tuple[Rule, ...] = ()
+    rows: tuple[Rule, ...] = ()
+    history: bool = True  # whether it reads more than the present of a ref
+    limits: Limits = field(default_factory=Limits)
+    line: int = field(default=0, compare=False)
+
+    def may_connect(self, ref: str) -> bool:
+        """To a branch or a tag."""
+        return _fits(ref, self.refs)
+
+    def may_read_at(self, ref: RefExpression) -> bool:
+        """The id of a commit could be one of any branch; an alias stands for one."""
+        allowed = ALL in self.refs if ref.may_be_commit else self.may_connect(ref.base)
+        is_present = not ref.steps and not ref.may_be_commit and not ref.base.startswith(ALIAS_PREFIX)
+        return allowed and (self.history or is_present)
+
+    def may_read(self, table: TableName) -> bool:
+        """Of a table whose rows or columns are restricted, a quarantine and a ledger hold the same: they are not shown
+        either, unless what restricts the table restricts them, too."""
+        if not any(rule.names(table) for rule in self.tables):
+            return False
+        owner = table.owner
+        return owner is None or set(self._rules(owner)) <= set(self._rules(table))
+
+    def chosen(self, table: TableName, columns: Sequence[str]) -> list[str] | None:
+        """Those of a table's columns that it may read; None: all."""
+        rules = [rule for rule in self.columns if rule.restricts(table)]
+        if not rules:
+            return None
+        return [each for each in columns if all(_fits(each, rule.columns) for rule in rules)]
+
+    def conditions(self, table: TableName) -> list[str]:
+        """All of which have to hold for a row."""
+        return [rule.condition for rule in self.rows if rule.restricts(table) and rule.condition is not None]
+
+    def _rules(self, table: TableName) -> list[Rule]:
+        return [rule for rule in (*self.columns, *self.rows) if rule.restricts(table)]
+
+    def unmet(self, tables: Iterable[TableName]) -> list[Rule]:
+        """The rules for columns and rows that name no table of a commit. What they protect may be there under another
+        name: nothing is shown at such a commit."""
+        known = list(tables)
+        wanted = [rule for rule in (*self.columns, *self.rows) if not rule.optional]
+        return [rule for rule in wanted if not any(map(rule.names, known))]
+
+    @property
+    def is_restricted(self) -> bool:
+        """To some tables, or some of the columns or rows of one."""
+        return self.tables != EVERYTHING or bool(self.columns or self.rows)
+
+    @cached_property
+    def key(self) -> str:
+        """The same for roles that may read the same: what is computed for one serves the other."""
+        rules = [(rule.pattern, rule.columns, rule.condition) for rule in (*self.tables, *self.columns, *self.rows)]
+        return blake2b(repr((len(self.tables), rules)).encode(), digest_size=6).hexdigest()
+
+
+class Roles(Protocol):
+    """Which role a user has at the moment."""
+
+    def of(self, user: str) -> Role | None:
+        """None: the user may read nothing."""
+        ...
+
+    def admit(self) -> None:
+        """PgError while nobody is to be let in."""
+        ...
+
+
+class Everybody:
+    """Without roles, every user reads all."""
+
+    def of(self, user: str) -> Role | None:
+        return _unlimited(user)
+
+    def admit(self) -> None:
+        pass
+
+
+@lru_cache(1000)
+def _unlimited(user: str) -> Role:
+    """The same object for all statements of a user: what sessions know of it is known by its identity."""
+    return Role(user)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The roles of a file. A user without an entry has the role of the same name."""
+
+    roles: Mapping[str, Role]
+    users: Mapping[str, str] = field(default_factory=dict)
+    file: str | None = None
+
+    def of(self, user: str) -> Role | None:
+        return self.roles.get(self.users.get(user, user))
+
+    def admit(self) -> None:
+        pass
+
+    def error(self, line: int, message: str, remedy: str | None = None) -> ConfigError:
+        return ConfigError(message, remedy=remedy, file=self.file, line=line)
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,171 @@
+"""Iceberg's types as the clients of Postgres know them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from mere.serve import builtin
+from mere.serve.catalog.oids import PG_CATALOG
+from mere.serve.protocol.types import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT4,
+    INT8,
+    JSON,
+    NUMERIC,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+)
+
+_PRIMITIVES = {
+    "boolean": BOOL,
+    "int": INT4,
+    "long": INT8,
+    "float": FLOAT4,
+    "double": FLOAT8,
+    "date": DATE,
+    "time": TIME,
+    "timestamp": TIMESTAMP,
+    "timestamptz": TIMESTAMPTZ,
+    "timestamp_ns": TIMESTAMP,
+    "timestamptz_ns": TIMESTAMPTZ,
+    "string": TEXT,
+    "uuid": UUID,
+    "binary": BYTEA,
+    "variant": JSON,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    oid: int
+    modifier: int = -1
+    dimensions: int = 0  # of an array
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A type that every Postgres has."""
+
+    oid: int
+    name: str  # as pg_type has it: int4
+    words: str  # as SQL has it: integer
+    length: int
+    array: int
+    element: int
+    collation: int
+    by_value: bool
+    align: str
+    storage: str
+    base: int  # of a domain
+    base_modifier: int
+    schema: str
+
+    @property
+    def is_array(self) -> bool:
+        return self.words.endswith("[]")
+
+
+def of_iceberg(type_: Any) -> ColumnType:
+    """Structs and maps are json; a list is an array of what its elements are, and lists of lists have dimensions."""
+    if not isinstance(type_, dict):
+        return _of_primitive(type_)
+    if type_["type"] != "list":
+        return ColumnType(JSON)
+    element = of_iceberg(type_["element"])
+    oid = element.oid if element.dimensions else built_in()[element.oid].array
+    return ColumnType(oid, element.modifier, element.dimensions + 1)
+
+
+@cache
+def _of_primitive(type_: str) -> ColumnType:
+    if decimal := _DECIMAL.fullmatch(type_):
+        return ColumnType(NUMERIC, (int(decimal[1]) << 16 | int(decimal[2])) + 4)
+    return ColumnType(BYTEA if type_.startswith("fixed[") else _PRIMITIVES.get(type_, TEXT))
+
+
+def precision(modifier: int) -> tuple[int, int] | None:
+    """The digits of a numeric, all and after the point."""
+    return None if modifier < 4 else ((modifier - 4) >> 16, (modifier - 4) & 0xFFFF)
+
+
+# What SQL calls them, where that is not the name in pg_type.
+_WORDS = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "bpchar": "character",
+    "varchar": "character varying",
+    "time": "time without time zone",
+    "timetz": "time with time zone",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+    "varbit": "bit varying",
+    "char": '"char"',
+}
+
+
+@cache
+def built_in() -> dict[int, BuiltIn]:
+    columns = builtin.columns("pg_type")
+    wanted = (
+        "oid", "typname", "typlen", "typarray", "typelem", "typcollation", "typbyval", "typalign", "typstorage",
+        "typbasetype", "typtypmod", "typnamespace",
+    )  # fmt: skip
+    rows = list(zip(*(columns[each] for each in wanted), strict=True))
+    arrays = {array: name for _, name, _, array, *_ in rows}
+    found = {}
+    for oid, name, length, array, element, collation, by_value, align, storage, base, modifier, namespace in rows:
+        # int2vector and the like have elements, too, and names of their own.
+        words = f"{_words(arrays[oid])}[]" if oid in arrays else _words(name)
+        schema = "pg_catalog" if namespace == PG_CATALOG else "information_schema"
+        found[oid] = BuiltIn(
+            oid, name, words, length, array, element, collation, by_value, align, storage, base, modifier, schema
+        )
+    return found
+
+
+def _words(name: str) -> str:
+    return _WORDS.get(name, name)
+
+
+@cache
+def _by_words() -> dict[str, BuiltIn]:
+    return {type_.words: type_ for type_ in built_in().values()}
+
+
+def type_named(text: str) -> BuiltIn:
+    """By its words in SQL; the domains of information_schema by their names."""
+    return _by_words()[text]
+
+
+def words(oid: int, modifier: int = -1) -> str:
+    """As format_type says it: numeric(10,2), timestamp with time zone, bigint[]."""
+    known = built_in().get(oid)
+    if known is None:
+        return "???"
+    base, brackets = (known.words[:-2], "[]") if known.words.endswith("[]") else (known.words, "")
+    if modifier < 0:
+        return known.words
+    if base == "numeric":
+        digits = precision(modifier)
+        return f"numeric({digits[0]},{digits[1]}){brackets}" if digits else known.words
+    if base in ("character varying", "character"):
+        return f"{base}({modifier - 4}){brackets}"
+    first, _, rest = base.partition(" ")
+    if first in ("time", "timestamp"):
+        return f"{first}({modifier}) {rest}{brackets}"
+    return known.words

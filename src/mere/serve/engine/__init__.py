@@ -1,0 +1,1 @@
+"""The DuckDB that all connections share: its tables, functions and memory."""

@@ -1,0 +1,130 @@
+"""The memory of the process. DuckDB counts its own; long texts and lists it does not count before they are made."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mere.serve.access import limits
+
+ROW = 8_100_000  # bytes that a function may make of one row
+_AT_ONCE = 64 << 20  # bytes that it may make of the rows that come at once, some thousands
+_OTHERWISE = 256 << 20  # bytes besides what DuckDB counts
+_INTERVAL = 0.02  # seconds between two looks
+_PATIENCE = 1.0  # seconds that a statement has to end before the next one is stopped
+_STATM = Path("/proc/self/statm")
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def resident() -> int:
+    """Bytes of the process in memory; 0 where the system does not tell."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def parse(setting: str) -> int:
+    """DuckDB's memory_limit, such as 953.6 MiB."""
+    found = re.fullmatch(r"([\d.]+) (\w+)", setting)
+    if found is None:
+        raise ValueError(setting)
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+@dataclass(eq=False)
+class Strain:
+    """A statement that works. `grown`: by how much the process grew meanwhile, as far as it is its part."""
+
+    stop: Callable[[], object]
+    grown: float = 0.0
+    stopped: float | None = None  # when
+
+
+class Watch:
+    """Stops the statement that took most when all of them take too much, and refuses new ones until it has ended."""
+
+    def __init__(self, limit: int, used: Callable[[], int] = resident) -> None:
+        self.most = used() + limit + max(_OTHERWISE, limit // 8)
+        self._at_once = max(_AT_ONCE, limit // 8)
+        self._used = used
+        self._changed = threading.Condition()
+        self._working: set[Strain] = set()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def over(self, stop: Callable[[], object]) -> Iterator[Strain]:
+        """While a statement works. PgError where there is no memory for it."""
+        strain = Strain(stop)
+        with self._changed:
+            if self._working and self.is_full():
+                raise limits.no_memory()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+                self._thread.start()
+            self._working.add(strain)
+            self._changed.notify()
+        try:
+            yield strain
+        finally:
+            with self._changed:
+                self._working.discard(strain)
+
+    def is_full(self) -> bool:
+        return self._used() > self.most
+
+    def room(self, sizes: pa.Array) -> pa.Array:
+        """A function of DuckDB's: whether so many bytes may be made, for each of the rows that come at once."""
+        total, longest = pc.sum(sizes).as_py() or 0, pc.max(sizes).as_py() or 0
+        fits = longest <= ROW and total <= self._at_once and self._used() + total <= self.most
+        return pa.array([fits] * len(sizes), pa.bool_())
+
+    def _run(self) -> None:
+        before = self._used()
+        while True:
+            with self._changed:
+                while not self._working:
+                    self._changed.wait()
+                    before = self._used()
+                now = self._used()
+                self._look(now, now - before)
+                before = now
+            time.sleep(_INTERVAL)
+
+    def _look(self, used: int, grown: int) -> None:
+        for each in self._working:
+            each.grown = max(0.0, each.grown + grown / len(self._working))
+        if used <= self.most:
+            return
+        stopped = [each for each in self._working if each.stopped is not None]
+        for each in stopped:
+            self._stop(each)  # it may have come before there was anything to stop
+        if any(time.monotonic() - (each.stopped or 0) < _PATIENCE for each in stopped):
+            return
+        give_back()
+        rest = self._working.difference(stopped)
+        if rest and self.is_full():
+            largest = max(rest, key=lambda each: each.grown)
+            largest.stopped = time.monotonic()
+            self._stop(largest)
+
+    def _stop(self, strain: Strain) -> None:
+        with suppress(Exception):  # it has ended meanwhile
+            strain.stop()
+
+
+def give_back() -> None:
+    """What was freed, to the system: it counts as taken until then. Only glibc keeps any."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)

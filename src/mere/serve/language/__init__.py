@@ -1,0 +1,1 @@
+"""Postgres's SQL, understood and put into DuckDB's."""

@@ -1,0 +1,1 @@
+"""What Postgres means where DuckDB, given the same words, would mean something else."""

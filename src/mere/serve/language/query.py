@@ -1,0 +1,44 @@
+"""A query of a client's, as its text and as the tree that is read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import ref
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token
+
+from mere.serve.language import guard
+from mere.serve.parse import lexer, syntax
+
+
+class Query:
+    """A query that was read. It may be told to forget its tree: if nobody else has it when it is wanted, it is read
+    again. So what clients have prepared takes no more memory than its text."""
+
+    def __init__(self, tokens: Sequence[Token], text: str) -> None:
+        self.start = tokens[0].start
+        self.text = text[self.start : tokens[-1].end + 1]
+        tree = _tree(tokens, text)
+        self._held: exp.Expr | None = tree  # for its sake alone
+        self._seen = ref(tree)
+
+    @property
+    def tree(self) -> exp.Expr:
+        found = self._seen()
+        if found is None:
+            found = _tree(lexer.tokens(self.text), self.text)
+            for each in found.walk():
+                if "start" in each.meta:  # where it stands in the text that was sent
+                    each.meta.update(start=each.meta["start"] + self.start, end=each.meta["end"] + self.start)
+            self._seen = ref(found)
+        return found
+
+    def forget(self) -> None:
+        self._held = None
+
+
+def _tree(tokens: Sequence[Token], text: str) -> exp.Expr:
+    found = syntax.query(tokens, text)
+    guard.check(found)
+    return found

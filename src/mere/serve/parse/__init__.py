@@ -1,0 +1,1 @@
+"""The text of a statement: its tokens, and its tree."""

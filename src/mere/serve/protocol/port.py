@@ -1,0 +1,194 @@
+"""What the wire asks of the part that understands SQL, and what it gets: the border between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mere.serve.protocol.activity import Activity
+
+
+class PgError(Exception):
+    """An error as Postgres tells it. `position` is that of a character of the statement, from 1 on."""
+
+    def __init__(
+        self, sqlstate: str, message: str, *, hint: str | None = None, detail: str | None = None, position: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+        self.hint = hint
+        self.detail = detail
+        self.position = position
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a result. `mere.serve.protocol.types.field(name, arrow_type)` makes one."""
+
+    name: str
+    oid: int
+    size: int = -1  # of its type; -1: it varies
+    modifier: int = -1  # the precision of a numeric, the length of a varchar
+    table: int = 0  # the oid of the table it comes from, if it is a column of one
+    number: int = 0  # of the column there
+
+
+class Kind(Enum):
+    """What a statement is, as far as the protocol treats it differently."""
+
+    QUERY = auto()  # it returns rows
+    BEGIN = auto()
+    COMMIT = auto()
+    ROLLBACK = auto()
+    SAVEPOINT = auto()
+    RELEASE = auto()
+    SET = auto()
+    DECLARE = auto()  # a cursor
+    FETCH = auto()
+    CLOSE = auto()
+    COPY_OUT = auto()
+    DEALLOCATE = auto()
+    DISCARD = auto()
+    PREPARE = auto()  # in SQL
+    EXECUTE = auto()
+    NOTHING = auto()  # it is understood, and there is nothing to do: an empty statement, LISTEN's UNLISTEN, RESET
+    OTHER = auto()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a text, read. `about` holds what its kind needs:
+
+    BEGIN, COMMIT   chain: bool, optional (AND CHAIN)
+    ROLLBACK        chain; savepoint: str, of ROLLBACK TO
+    SAVEPOINT, RELEASE   name: str
+    SET             name: str; value: str or None for DEFAULT and RESET (name None: RESET ALL); local: bool
+    DECLARE         name: str; statement: Statement, the query; hold, scroll, binary: bool
+    FETCH           name: str; count: int, None for ALL, below 0 for backward; absolute: bool, optional, if the count is
+                    a row's number (FIRST: 1, LAST: -1). MOVE is a FETCH with the tag MOVE
+    CLOSE           name: str or None for ALL
+    COPY_OUT        statement: Statement, the query; options: copyoptions.Options
+    PREPARE         name: str; statement: Statement, the query; types: tuple of oids
+    EXECUTE         name: str; values: tuple of the literals' texts, None for NULL
+    DEALLOCATE      name: str or None for ALL
+    DISCARD         what: ALL, PLANS, SEQUENCES or TEMP
+
+    QUERY           query: the session's own, which can `forget`
+
+    SHOW and EXPLAIN are of the kind QUERY: they return rows. What a tag has no count for is decided by the wire: only
+    SELECT, FETCH, MOVE and COPY have one. LISTEN and NOTIFY are refused by `read`, with 0A000."""
+
+    kind: Kind
+    tag: str  # the command tag without a count: SELECT, BEGIN, SET
+    text: str
+    start: int = 0  # where it begins in the text that was sent
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all(self) -> list[Statement]:
+        """This one, and the one in it."""
+        return [self, self.about["statement"]] if "statement" in self.about else [self]
+
+    def forget(self) -> None:
+        """It will be kept for long: what can be found out again by its text is let go."""
+        for each in self.all:
+            if "query" in each.about:
+                each.about["query"].forget()
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is known of a query before it runs."""
+
+    parameters: tuple[int, ...]  # the oids, in order
+    fields: tuple[Field, ...]
+    schema: pa.Schema | None = None  # of the batches, where a client wants these themselves
+
+
+class Answer(Protocol):
+    """Rows as they are computed. It can be read once, and has to be closed."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]: ...
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The first as soon as it is there; in each, a column for a field, in DuckDB's Arrow types. They are taken by
+        one thread after another, never by two at once."""
+        ...
+
+    def cancel(self) -> None:
+        """May be called from another thread. The reading thread gets PgError 57014."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Session(Protocol):
+    """One connection as the SQL part sees it: a user, a database (a ref), its settings, its pin. `read`, `describe`,
+    `run` and an answer's batches are called in a thread; all others by the event loop, and take no time."""
+
+    @property
+    def database(self) -> str:
+        """The ref that it reads: not always the name that was asked for."""
+        ...
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """By Postgres's own spelling of their names: TimeZone, DateStyle, client_encoding, server_version. Never
+        changed in place: where they have changed, it is another object."""
+        ...
+
+    @property
+    def commit(self) -> str | None:
+        """The one that the last statement read, for the audit log."""
+        ...
+
+    def read(self, text: str) -> list[Statement]:
+        """The statements of a text; PgError 42601 where it is none, 0A000 or 42501 where it is not allowed."""
+        ...
+
+    def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
+        """`declared`: the oids of parameters that the client has given, 0 for those it leaves open. `values`: as for
+        `run`, where they are known: with them, the fields are those of the answer to the last digit."""
+        ...
+
+    def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> Answer:
+        """`values`: as Python values of these types, None for NULL: bool, int, float, Decimal, str, bytes, date, time,
+        datetime, UUID, lists of these for arrays. A text, in Postgres's spelling, stands for an interval, a json, and
+        for what Python has no value for (infinity, dates after 9999 or before 1)."""
+        ...
+
+    def begin(self, commit: str | None = None) -> None:
+        """From here on, all statements see one commit: this one, of the same ref, or that of the first statement."""
+        ...
+
+    def end(self) -> None: ...
+    def set(self, name: str | None, value: str | None, local: bool) -> None: ...
+    def cancel(self) -> None:
+        """May be called from another thread: what the session is at, if anything, fails with PgError 57014."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """Shared by all connections. Its methods may be called by several threads."""
+
+    @property
+    def activity(self) -> Activity:
+        """The server tells it who is connected."""
+        ...
+
+    def admit(self) -> None:
+        """PgError 57P03 while nobody is to be let in. Who is in already connects again with every call of Flight."""
+        ...
+
+    def connect(self, user: str, database: str, settings: dict[str, str], process: int = 0) -> Session:
+        """PgError 3D000 if there is no such ref, 28000 if the user may not read it. `process`: the number by which
+        others can cancel what it does; 0 if they cannot."""
+        ...

@@ -1,0 +1,1 @@
+"""Roles as their file has them, held against the lake."""

@@ -1,0 +1,1 @@
+"""What one connection sees and does, from its statement to its rows."""

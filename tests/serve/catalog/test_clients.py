@@ -1,0 +1,155 @@
+"""psql, SQLAlchemy and JDBC themselves: they show of the lake what they show of the same tables in Postgres."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from mere.engine.jvm import jars, java
+from tests.services import postgres
+
+_META = Path(__file__).with_name("Meta.java")
+
+
+def _psql(url: str, command: str) -> str:
+    environment = {**os.environ, "PSQLRC": "/dev/null", "PAGER": ""}
+    done = subprocess.run(
+        [postgres.binary("psql"), url, "-X", "-c", command],
+        check=False, capture_output=True, text=True, timeout=60, env=environment,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        r"\d",
+        r"\d gold.orders",
+        r"\d+ gold.orders",
+        r"\d gold.totals",
+        r"\d silver.*",
+        r"\d gold.orders_pkey",
+        r"\dt",
+        r"\dt gold.*",
+        r"\dv *.totals",
+        r"\di gold.*",
+        r"\d pg_catalog.pg_views",
+        r"\df",
+        r"\df abs",
+        r"\dT",
+        r"\d nothing.here",
+        r"\dconfig search_path",
+    ],
+)
+def test_psql_shows_the_same(command: str, shop_in_lake: str, shop_in_postgres: str) -> None:
+    assert _psql(shop_in_lake, command) == _psql(shop_in_postgres, command)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (r"\dn+", "gold   | mere  | =U/mere           | For everyone"),
+        (r"\dp gold.*", "orders | table | =r/mere"),
+        (r"\l", "shop | mere  | UTF8"),
+        (r"\du", " mere"),
+        (r"\dt+ gold.*", "| What was ordered"),
+        (r"\sv gold.totals", "SELECT customer, sum(amount) FROM orders GROUP BY 1"),
+    ],
+)
+def test_psql_shows_what_is_the_lakes_own(command: str, told: str, shop_in_lake: str) -> None:
+    assert told in _psql(shop_in_lake, command)
+
+
+def test_psql_without_a_database_is_connected_to_main(shop_in_lake: str) -> None:
+    parts = psycopg.conninfo.conninfo_to_dict(shop_in_lake)
+    url = f"postgresql://ann@{parts['host']}:{parts['port']}"
+    told = _psql(url, "SELECT current_database(), datname FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+    assert "main             | main" in told
+    assert 'database "nobody" does not exist' in _psql(f"{url}/nobody", "SELECT 1")
+
+
+def _reflected(url: str) -> dict[str, Any]:
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        inspector = sa.inspect(engine)
+        tables = {schema: sorted(inspector.get_table_names(schema)) for schema in ("gold", "silver")}
+        found: dict[str, Any] = {
+            "schemas": inspector.get_schema_names(),
+            "default": inspector.default_schema_name,
+            "tables": tables,
+            "views": inspector.get_view_names("gold"),
+            "has": [inspector.has_table(name, schema="gold") for name in ("orders", "totals", "nothing")],
+            "own": sorted(inspector.get_table_names()),
+        }
+        for schema, names in tables.items():
+            for name in names:
+                found[f"{schema}.{name}"] = [
+                    [{**column, "type": repr(column["type"])} for column in inspector.get_columns(name, schema)],
+                    inspector.get_pk_constraint(name, schema),
+                    inspector.get_foreign_keys(name, schema),
+                    inspector.get_indexes(name, schema),
+                    inspector.get_unique_constraints(name, schema),
+                    inspector.get_check_constraints(name, schema),
+                    inspector.get_table_comment(name, schema),
+                    inspector.get_table_options(name, schema),
+                ]
+        loaded = sa.Table("orders", sa.MetaData(), schema="gold", autoload_with=engine)
+        found["autoload"] = [repr(column) for column in loaded.columns], [column.name for column in loaded.primary_key]
+        with engine.connect() as connection:
+            found["rows"] = len(connection.execute(sa.select(loaded)).all())
+        return found
+    finally:
+        engine.dispose()
+
+
+def test_sqlalchemy_reflects_the_same(shop_in_lake: str, shop_in_postgres: str) -> None:
+    ours, theirs = _reflected(shop_in_lake), _reflected(shop_in_postgres)
+    assert ours.pop("rows") == 3  # those in Postgres are empty
+    assert theirs.pop("rows") == 0
+    assert ours == theirs
+
+
+def test_pandas_reads_a_table_by_its_name(shop_in_lake: str) -> None:
+    engine = sa.create_engine(shop_in_lake.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        frame = pd.read_sql_table("orders", engine, schema="gold")
+    finally:
+        engine.dispose()
+    assert [*frame.columns][:3] == ["id", "line", "customer"]
+    assert sorted(frame["customer"]) == ["ann", "ann", "bob"]
+
+
+def test_jdbc_describes_the_same(shop_in_lake: str, shop_in_postgres: str) -> None:
+    """All methods of DatabaseMetaData about tables, columns, keys, indexes, types and functions."""
+    done = subprocess.run(
+        [java.find().executable, "-cp", str(_driver()), str(_META), _jdbc(shop_in_lake), _jdbc(shop_in_postgres)],
+        check=True, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    ours, theirs = (_sections(half) for half in done.stdout.split("=====\n"))
+    assert ours == theirs
+    assert len(ours["getColumns"].splitlines()) == 8
+    assert "PK_NAME=orders_pkey" in ours["getPrimaryKeys"]
+
+
+def _driver() -> Path:
+    (path,) = jars.fetch([jars.POSTGRES])
+    return path
+
+
+def _jdbc(url: str) -> str:
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    password = f"&password={parts['password']}" if "password" in parts else ""
+    return f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}?user={parts['user']}{password}"
+
+
+def _sections(text: str) -> dict[str, str]:
+    """What each method gave, a line for a row."""
+    sections = [part.partition("\n") for part in text.split("# ")[1:]]
+    return {name: rows for name, _, rows in sections}
