@@ -26,7 +26,7 @@ START_UP = Case(
     metrics=(*COSTS, *WRITTEN),
     targets=(Target("cpu", 0.40), Target("wall", 0.45)),
     # Otherwise the first start would build the archive in the background, and the next ones would pay for it.
-    prepare=Side("mere", ("{python}", "-m", "mere.engine.jvm.rehearsal"), Result.NONE),
+    prepare=Side("mere", ("{python}", "-m", "mere.engine.rehearsal"), Result.NONE),
 )
 
 FORK_PUBLISH = Case(

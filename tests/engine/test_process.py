@@ -98,5 +98,5 @@ def test_the_jvm_dies_with_a_python_that_is_killed(tmp_path: Path, warm_jvm: Non
 
 
 def test_importing_the_engine_does_not_import_pyspark() -> None:
-    code = "import sys, mere.engine.session, mere.engine.jvm.rehearsal; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, mere.engine.session, mere.engine.rehearsal; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mere.lake.iceberg.properties import LINEAGE
 from mere.lake.lake import Lake
-from mere.lake.query.show import LINEAGE
 from mere.names import TableName
 from mere.project.lineage import ColumnName, Edge, EdgeKind, Lineage, reached, readers_of
 from mere.project.load import load

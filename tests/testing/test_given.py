@@ -11,7 +11,7 @@ import pytest
 from mere import Lake, entries
 from mere.errors import ConfigError, RunFailed
 from mere.names import TableName
-from mere.project.files.case import Rows
+from mere.project.cases import Rows
 from mere.project.load import load
 from mere.project.model import Model
 from mere.testing.given import Columns, Schemas, arrow, columns_of

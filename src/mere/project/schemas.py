@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, ProjectError
-from mere.lake.query.show import LINEAGE, schema_of, view_sql
+from mere.lake.iceberg.properties import LINEAGE
+from mere.lake.iceberg.schema import schema_of, view_sql
 from mere.names import TableName
 from mere.project.clocks import Clocks, of_schema
 from mere.project.digests import digest_of
@@ -131,7 +132,7 @@ def _view(table: TableName, tables: TableSet) -> Model | None:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
-    from mere.lake.refs.guards import current_version
+    from mere.lake.iceberg.schema import current_version
     from mere.sql.duckdb.translate import SparkView
 
     metadata = tables.metadata(table)

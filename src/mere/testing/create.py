@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import MereError, TableNotFound, UsageError
-from mere.lake.query.show import schema_of
+from mere.lake.iceberg.schema import schema_of
 from mere.names import TableName, near
 from mere.pipeline.run.request import Project
-from mere.project.files.case import Case, read_case
+from mere.project.cases import Case, read_case
 from mere.project.load import TESTS, Files
 from mere.project.model import Kind, Model
 from mere.testing.run import table_of

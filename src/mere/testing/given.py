@@ -10,7 +10,7 @@ from mere.engine.frames import from_arrow
 from mere.errors import ConfigError, MereError, MetadataMissing
 from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
-from mere.project.files.case import Rows
+from mere.project.cases import Rows
 from mere.project.graph import Graph
 from mere.project.model import Csv, Model, Sql
 from mere.sources.source import Source
@@ -68,7 +68,7 @@ class Schemas:
     def _on_ref(self, table: TableName) -> Columns | None:
         if self._tables is None or table not in self._tables:
             return None
-        from mere.lake.query.show import schema_of
+        from mere.lake.iceberg.schema import schema_of
 
         try:
             fields = schema_of(self._tables.metadata(table))["fields"]

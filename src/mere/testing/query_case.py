@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mere.names import TableName
 from mere.pipeline.build.failures import explained
 from mere.pipeline.write.query import Workshop, query, within_its_windows
-from mere.project.files.case import Case
+from mere.project.cases import Case
 from mere.project.functions import function
 from mere.project.model import Model, Time
 from mere.testing.given import Columns, Schemas, arrow, columns_of, frame

@@ -16,7 +16,7 @@ from mere.errors import MereError, UsageError
 from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
 from mere.pipeline.run.request import Project
-from mere.project.files.case import Case, Rows, Step
+from mere.project.cases import Case, Rows, Step
 from mere.project.load import Loader
 from mere.project.model import Model
 from mere.testing.cells import value_of

@@ -125,6 +125,6 @@ def test_the_training_covers_what_sessions_do(launch: Launch, tmp_path: Path) ->
     for jar in launch.jars[-2:]:
         (cached / jar.name).symlink_to(jar)
     # In a process of its own: this one has a driver already.
-    subprocess.run([sys.executable, "-m", "mere.engine.jvm.rehearsal"], check=True)
+    subprocess.run([sys.executable, "-m", "mere.engine.rehearsal"], check=True)
     (built,) = (tmp_path / "home" / "cds").glob("*.jsa")
     assert built.stat().st_size > 100_000_000

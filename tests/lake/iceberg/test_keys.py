@@ -10,8 +10,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringType
 
 from mere.lake.iceberg.keys import KEY, as_text, names_in
+from mere.lake.iceberg.schema import key_of
 from mere.lake.lake import Lake
-from mere.lake.query.show import key_of
 
 COLUMNS = Schema(
     NestedField(1, "id", LongType(), required=True),

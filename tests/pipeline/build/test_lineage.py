@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mere.lake.query.show import LINEAGE
+from mere.lake.iceberg.properties import LINEAGE
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import FIRST
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mere.lake.iceberg.keys import KEY
-from mere.lake.query.show import identifier, schema_of
+from mere.lake.iceberg.schema import identifier, schema_of
 from mere.pipeline.build import model as build
 from mere.serve.catalog.inventory import shape_of
 from tests.pipeline.conftest import MakeShop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mere.lake.iceberg import schema
 from mere.lake.query import show
 from mere.names import TableName
 from mere.pipeline.state.layout import Layout, Part, are_cut_at_windows, layout_of
@@ -107,7 +108,7 @@ def test_windows_are_right_over_files_of_another_cut(shop: MakeShop, grain: str,
     assert dict(rows(it)) == landed
     assert it.plan() == {}
     changed = it.lake.at("main").metadata("silver.events")
-    assert len(show.partitionings(changed)) > 1
+    assert len(schema.partitionings(changed)) > 1
 
 
 def test_a_layout_changes_with_what_is_due(shop: MakeShop) -> None:

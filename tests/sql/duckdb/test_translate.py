@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mere.engine.session import Session
+from mere.lake.iceberg.manifests import file_kinds
 from mere.lake.lake import Lake
 from mere.lake.query import query
-from mere.lake.query.scans import file_kinds
 from tests.lake.orders import failure, rows
 
 Open = Callable[..., Session]

@@ -28,9 +28,10 @@ from mere.cli.rows import cell, plain
 from mere.errors import UsageError
 from mere.lake.diff.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
 from mere.lake.iceberg.keys import names_in
+from mere.lake.iceberg.properties import OWN
 from mere.lake.log.commits import Stats
 from mere.lake.query import Limits
-from mere.lake.query.show import OWN, Description, Moment, history
+from mere.lake.query.show import Description, Moment, history
 from mere.words import counted
 
 if TYPE_CHECKING:

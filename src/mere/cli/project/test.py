@@ -18,7 +18,7 @@ from mere.errors import ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake
 from mere.names import MAIN
 from mere.pipeline.run.request import Project
-from mere.project.files.case import Case, read_cases
+from mere.project.cases import Case, read_cases
 from mere.project.load import Loader
 from mere.testing.run import Outcome, chosen, run_cases
 from mere.words import counted

@@ -71,7 +71,7 @@ def build_in_background(launch: Launch) -> None:
     arguments = [*(["--ml"] if launch.ml else []), *map(str, launch.extra)]
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "mere.engine.jvm.rehearsal", "--background", *arguments],
+            [sys.executable, "-m", "mere.engine.rehearsal", "--background", *arguments],
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

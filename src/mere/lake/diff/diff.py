@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mere.errors import LakeError, RefNotFound, UsageError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
+from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, schema_of, sort_order, view_sql
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
-from mere.lake.query import show
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
 
@@ -256,17 +256,17 @@ def same_columns(old: Metadata, new: Metadata) -> bool:
     return old.uuid is not None and old.uuid == new.uuid and "versions" not in old.raw
 
 
-def _fields(metadata: Metadata) -> list[show.Field]:
-    return list(show.fields(show.schema_of(metadata)))
+def _fields(metadata: Metadata) -> list[Field]:
+    return list(fields(schema_of(metadata)))
 
 
-def _inside(each: show.Field, fields: Iterable[show.Field], other: Collection[object], by_id: bool) -> bool:
+def _inside(each: Field, fields: Iterable[Field], other: Collection[object], by_id: bool) -> bool:
     """Whether it lies in a column that came or went as a whole, and has been told already."""
     around = [parent for parent in fields if each.name.startswith(f"{parent.name}.")]
     return any((parent.id if by_id else parent.name) not in other for parent in around)
 
 
-def _field_changes(old: show.Field, new: show.Field) -> Iterator[ColumnChange]:
+def _field_changes(old: Field, new: Field) -> Iterator[ColumnChange]:
     if old.name.rpartition(".")[2] != new.name.rpartition(".")[2]:
         yield ColumnChange("renamed", new.name, old.name, new.name)
     nested = "<" in old.type and old.type.partition("<")[0] == new.type.partition("<")[0]
@@ -288,12 +288,12 @@ def _settings(old: Metadata, new: Metadata) -> Iterator[Setting]:
 
 def _settings_of(metadata: Metadata) -> dict[str, str]:
     if "versions" in metadata.raw:
-        sql, dialect = show.view_sql(metadata)
+        sql, dialect = view_sql(metadata)
         return {"sql": sql or "", "dialect": dialect or ""}
     found = {
-        "partitioning": ", ".join(show.partitioning(metadata)),
-        "sort order": ", ".join(show.sort_order(metadata)),
-        "key": ", ".join(show.key_of(metadata)),
+        "partitioning": ", ".join(partitioning(metadata)),
+        "sort order": ", ".join(sort_order(metadata)),
+        "key": ", ".join(key_of(metadata)),
         "format version": str(metadata.format_version),
         "location": metadata.raw.get("location", ""),
     }

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mere.errors import QueryError, TableNotFound, UsageError
 from mere.lake.diff.alignment import Pair, pairs
 from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.schema import key_of, schema_of
 from mere.lake.iceberg.touched import touched
 from mere.lake.log.commits import Kind
-from mere.lake.query import Limits, connect, explained, scans, show
+from mere.lake.query import Limits, connect, explained, scans
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
 from mere.lake.query.types import columns as duckdb_columns
@@ -156,7 +157,7 @@ def _bind(
 
 
 def _empty(metadata: Metadata) -> str:
-    columns = duckdb_columns(show.schema_of(metadata))
+    columns = duckdb_columns(schema_of(metadata))
     nothing = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns)
     return f"(SELECT {nothing} LIMIT 0)"
 
@@ -171,13 +172,13 @@ class _Columns:
     @classmethod
     def of(cls, table: TableName, old: Metadata, new: Metadata, options: Options) -> _Columns:
         by_id = old.uuid is not None and old.uuid == new.uuid and "versions" not in new.raw
-        schemas = show.schema_of(old), show.schema_of(new)
+        schemas = schema_of(old), schema_of(new)
         compared = pairs(*schemas, by_id)
         if not compared:
             raise QueryError(f"The two states of {table} have no column in common.")
         names = [pair.name for pair in compared]
         if options.key is None:
-            own = show.key_of(new)
+            own = key_of(new)
             wanted = own if set(own).issubset(names) else ()
         else:
             wanted = tuple(options.key)

@@ -13,11 +13,10 @@ from functools import cached_property
 from typing import Any
 
 from mere.errors import LakeError, UsageError
-from mere.lake.iceberg import avro, files
+from mere.lake.iceberg import avro, files, manifests
 from mere.lake.iceberg.deletes import PATH_ID
 from mere.lake.iceberg.metadata import Json, Metadata, Snapshot
-from mere.lake.query import scans
-from mere.lake.query.show import schema_of
+from mere.lake.iceberg.schema import schema_of
 from mere.lake.storage.port import Storage
 from mere.names import near
 from mere.windows import Span, Spans
@@ -157,14 +156,14 @@ class Timeline:
                     each.get("added_snapshot_id") or 0,
                     each.get("partition_spec_id") or 0,
                 )
-                for each in scans.records(self.table, self.storage, snapshot.manifest_list, None, *_LISTED)
+                for each in manifests.records(self.table, self.storage, snapshot.manifest_list, None, *_LISTED)
             ]
         return self._manifests[snapshot.id]
 
     def _read(self, manifest: _Manifest) -> list[_Entry]:
         if manifest.path not in self._entries:
             wanted = (*_ENTRY, *(f"data_file.{name}" for name in _METRICS))
-            found = scans.records(self.table, self.storage, manifest.path, manifest.length, *wanted)
+            found = manifests.records(self.table, self.storage, manifest.path, manifest.length, *wanted)
             self._entries[manifest.path] = [self._entry(each, manifest) for each in found]
         return self._entries[manifest.path]
 

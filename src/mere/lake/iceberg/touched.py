@@ -17,10 +17,9 @@ from pathlib import Path
 
 import orjson
 
-from mere.lake.iceberg import avro, files
+from mere.lake.iceberg import avro, files, manifests
 from mere.lake.iceberg.deletes import PATH_ID
 from mere.lake.iceberg.metadata import Metadata, Snapshot
-from mere.lake.query import scans
 from mere.lake.storage.port import Storage
 
 _EQUALITY_DELETES = 2
@@ -96,7 +95,7 @@ class _Side:
     def list_manifests(self) -> None:
         wanted = ("manifest_path", "manifest_length", "content", "sequence_number", "partition_spec_id")
         assert self.snapshot.manifest_list
-        for each in scans.records(self.table, self.storage, self.snapshot.manifest_list, None, *wanted):
+        for each in manifests.records(self.table, self.storage, self.snapshot.manifest_list, None, *wanted):
             deletes = each.get("content", 0) == 1
             sequence = each.get("sequence_number") or 0
             path, length, partitioning = each["manifest_path"], each["manifest_length"], each.get("partition_spec_id")
@@ -116,7 +115,7 @@ class _Side:
                     self.sizes[each.id] = each.size
 
     def _files(self, manifest: _Manifest, wanted: Sequence[str]) -> Iterator[_File]:
-        for entry in scans.records(self.table, self.storage, manifest.path, manifest.length, *wanted):
+        for entry in manifests.records(self.table, self.storage, manifest.path, manifest.length, *wanted):
             if entry["status"] != files.DELETED:
                 yield _file(entry, manifest)
 
@@ -129,7 +128,7 @@ def _file(entry: avro.Record, manifest: _Manifest) -> _File:
         first = last = referenced.encode()
     else:
         first, last = _bound(found.get("lower_bounds")), _bound(found.get("upper_bounds"))
-    return _File(_identity(entry, manifest), scans.kind(found), content, found["file_size_in_bytes"], first, last)
+    return _File(_identity(entry, manifest), manifests.kind(found), content, found["file_size_in_bytes"], first, last)
 
 
 def _identity(entry: avro.Record, manifest: _Manifest) -> Identity:
@@ -166,7 +165,9 @@ def touched(table: str, old: Metadata, new: Metadata, storage: Storage, folder: 
     sides = _Side(table, old, old.current, storage), _Side(table, new, new.current, storage)
     for side in sides:
         side.list_manifests()
-    if any(each.partitioning in scans.lost_partitionings(side.metadata) for side in sides for each in side.manifests):
+    if any(
+        each.partitioning in manifests.lost_partitionings(side.metadata) for side in sides for each in side.manifests
+    ):
         return "files are partitioned by a column that was dropped"
     for side in sides:
         side.read_deletes()

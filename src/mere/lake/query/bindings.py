@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mere.config import S3Settings
 from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
+from mere.lake.iceberg import manifests
 from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.tables import TableSet
@@ -197,11 +198,11 @@ def readable_metadata(tables: TableSet, table: TableName) -> Metadata:
     except MetadataMissing as error:
         raise MetadataMissing(f"{table} cannot be read: {error.message}", remedy=error.remedy) from error
     except LakeUnreadable as error:
-        raise scans.damaged(str(table), error.message) from error
+        raise manifests.damaged(str(table), error.message) from error
     needed = {"location", "versions" if tables.is_view(table) else "format-version", "schemas"}
     raw: object = metadata.raw  # whatever the file held
     if not isinstance(raw, dict) or not needed <= raw.keys():
-        raise scans.damaged(str(table), f"{metadata.location} is not Iceberg metadata.")
+        raise manifests.damaged(str(table), f"{metadata.location} is not Iceberg metadata.")
     return metadata
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mere.config import is_s3
 from mere.errors import MereError, MetadataMissing, QueryError, StorageDenied, StorageUnreachable
+from mere.lake.iceberg import manifests
 from mere.lake.query import scans, views
 from mere.lake.storage import room
 from mere.lake.storage.s3 import CHECK_KEYS, CHECK_NETWORK, split
@@ -107,7 +108,7 @@ def of_file(found: Details, folders: Mapping[str, str]) -> MereError | None:
             return kind(f"{table} cannot be read: S3 answers HTTP {status[1]} for {at}.", remedy=remedy)
         if is_s3(folder) and _NO_ANSWER.search(found.message):
             return StorageUnreachable(f"{table} cannot be read: S3 does not answer for {at}.", remedy=CHECK_NETWORK)
-        return scans.damaged(table, f"its file {at} is damaged. {found.message}")
+        return manifests.damaged(table, f"its file {at} is damaged. {found.message}")
     return None
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
 from mere.lake.iceberg.metadata import Json, Metadata
+from mere.lake.iceberg.schema import current_version
 from mere.lake.query.types import columns, quoted
-from mere.lake.refs.guards import current_version
 from mere.names import TableName
 from mere.sql.duckdb.types import Columns, of_iceberg
 

@@ -10,7 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mere.errors import Unguarded
-from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader
+from mere.lake.iceberg.metadata import Metadata, MetadataReader
+from mere.lake.iceberg.schema import current_version
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space
 from mere.names import MAIN
 
@@ -88,12 +89,6 @@ class Guard:
                 remedy="Use two-part names (schema.table), which follow the ref on which the view is read, and create"
                 f" it again on {self.ref}.",
             )
-
-
-def current_version(view: Metadata) -> Json:
-    id_ = view.raw["current-version-id"]
-    version: Json = next(version for version in view.raw["versions"] if version["version-id"] == id_)
-    return version
 
 
 def _guarded(table: Metadata) -> Metadata | None:

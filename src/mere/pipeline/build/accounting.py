@@ -10,8 +10,8 @@ from mere.lake.query.tables import TableSet
 from mere.names import TableName
 from mere.pipeline.plan.facts import LakeFacts
 from mere.pipeline.plan.steps import Action, Step
-from mere.pipeline.plan.timeless import Timeless
 from mere.pipeline.state.state import Points
+from mere.pipeline.write.timeless import Timeless
 from mere.project.model import Model
 from mere.windows import Spans
 

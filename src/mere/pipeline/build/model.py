@@ -20,10 +20,10 @@ from mere.errors import LakeConflict, RunFailed
 from mere.lake import faults
 from mere.lake.diff import changes
 from mere.lake.iceberg.metadata import Metadata, Snapshot, growth
+from mere.lake.iceberg.properties import LINEAGE
 from mere.lake.iceberg.timeline import Timeline
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit, Key, Stats
-from mere.lake.query.show import LINEAGE
 from mere.lake.refs.guards import SAMPLE
 from mere.names import TableName
 from mere.pipeline.build import merge, scd2
@@ -33,7 +33,6 @@ from mere.pipeline.build.lineage import is_traced, traced
 from mere.pipeline.build.subject import Subject
 from mere.pipeline.load.batch_rows import Place
 from mere.pipeline.load.load import Loading
-from mere.pipeline.plan import timeless
 from mere.pipeline.plan.audits import unasked
 from mere.pipeline.plan.facts import LakeFacts, facts
 from mere.pipeline.plan.outcome import built, under_way
@@ -46,7 +45,7 @@ from mere.pipeline.state.key import key_property
 from mere.pipeline.state.signed import Signed, sign
 from mere.pipeline.state.state import PROPERTY, Point, Points, State
 from mere.pipeline.write import changes as changed
-from mere.pipeline.write import query, table
+from mere.pipeline.write import query, table, timeless
 from mere.pipeline.write.query import WRITTEN, Workshop
 from mere.project.model import Kind, Model
 from mere.sources.cache import cache_folder

@@ -27,7 +27,7 @@ from mere.pipeline.load.records import LINE, RAW, WHY
 from mere.pipeline.load.unseen import Unseen
 from mere.pipeline.plan.steps import Step
 from mere.pipeline.quarantine.lookups import looked_up
-from mere.pipeline.write.changes import REPLACES
+from mere.pipeline.state.replaced import REPLACES
 from mere.pipeline.write.companions import Signatures, signature
 from mere.pipeline.write.query import WRITTEN, Workshop, literal, writer
 from mere.pipeline.write.table import expr, name_of, prepare, quoted

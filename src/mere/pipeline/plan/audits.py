@@ -1,11 +1,11 @@
-"""Which audits a table has passed as it stands: one that is new, or has changed, is a reason to ask it."""
+"""What a table was not asked yet. An audit or a key that is new is a reason to ask the table, and none to build it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from mere.audits.audit import Audit
-from mere.pipeline.plan.steps import Action, Step
+from mere.pipeline.plan.steps import Action, Facts, Step
 from mere.pipeline.state.state import State, digest
 from mere.project.model import Kind, Model
 
@@ -35,3 +35,11 @@ def _named(audits: list[Audit]) -> str:
 
 def _digest(audit: Audit) -> str:
     return digest(repr((audit.rule, audit.severity, audit.where, audit.allow)))[:8]
+
+
+def with_key(step: Step, facts: Facts) -> Step:
+    """A key that the table does not have yet is no reason to build it: what the key promises is asked."""
+    if step.action is not Action.SKIP or facts.has_key_of(step.model):
+        return step
+    key = ", ".join(step.model.row_key)
+    return replace(step, action=Action.AUDIT, reasons=(f"its key is {key} now" if key else "it has no key any more",))

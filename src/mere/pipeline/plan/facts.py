@@ -16,6 +16,7 @@ from mere.pipeline.plan.steps import Delta, Load, Standing
 from mere.pipeline.state.columns import Column, of_table
 from mere.pipeline.state.key import key_property
 from mere.pipeline.state.observations import Observation, glance, walk
+from mere.pipeline.state.replaced import only_added
 from mere.pipeline.state.state import PROPERTY, Point, Points, State, digest
 from mere.pipeline.state.unfinished import is_untouched
 from mere.project.model import Model
@@ -80,7 +81,7 @@ class LakeFacts:
             return {
                 str(table): Point(metadata.uuid or "", metadata.current_id, metadata.raw.get("current-schema-id", 0))
             }
-        from mere.lake.query.show import view_sql
+        from mere.lake.iceberg.schema import view_sql
 
         state = self.state(table)
         sql = view_sql(metadata)[0]
@@ -91,7 +92,7 @@ class LakeFacts:
     def times(self, table: TableName, column: str) -> Mapping[str, str]:
         if table not in self.tables or not self.tables.is_view(table):
             return {str(table): column}
-        from mere.lake.query.show import view_sql
+        from mere.lake.iceberg.schema import view_sql
         from mere.project.files.query import copied_from  # and sqlglot
 
         sql = view_sql(self.tables.metadata(table))[0] or ""
@@ -143,8 +144,6 @@ class LakeFacts:
         return point.snapshot is None or self.tables.metadata(table).snapshot(point.snapshot) is not None
 
     def new_rows(self, table: str, since: Point) -> bool | None:
-        from mere.pipeline.write.changes import only_added
-
         found = only_added(self.tables.metadata(table), since.snapshot)
         return None if found is None else bool(found)
 
@@ -159,7 +158,7 @@ class LakeFacts:
     def keyed(self, table: TableName, key: Mapping[str, str]) -> Mapping[str, Mapping[str, str]] | None:
         if table not in self.tables or not self.tables.is_view(table):
             return {str(table): key}
-        from mere.lake.query.show import view_sql
+        from mere.lake.iceberg.schema import view_sql
         from mere.sql.keys import keys_of_view  # and sqlglot
 
         found: dict[str, Mapping[str, str]] = {}
@@ -171,7 +170,7 @@ class LakeFacts:
         return found
 
     def columns(self, table: TableName) -> Sequence[Column]:
-        from mere.lake.query.show import schema_of
+        from mere.lake.iceberg.schema import schema_of
 
         return of_table(schema_of(self.tables.metadata(table))) if table in self.tables else ()
 

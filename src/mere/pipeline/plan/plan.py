@@ -13,14 +13,13 @@ from mere.errors import PlanError
 from mere.names import TableName
 from mere.pipeline.plan import merge, scd2, timeless
 from mere.pipeline.plan import source as loading
-from mere.pipeline.plan.audits import with_unasked
+from mere.pipeline.plan.audits import with_key, with_unasked
 from mere.pipeline.plan.effects import Effects
 from mere.pipeline.plan.evolution import tightened, with_readers, with_table
 from mere.pipeline.plan.left_behind import left_behind
 from mere.pipeline.plan.remedies import EXCHANGED, EXCHANGING, REBUILD
 from mere.pipeline.plan.retry import with_retry
 from mere.pipeline.plan.steps import Action, Delta, Facts, Plan, Standing, Step, Wish, load_of
-from mere.pipeline.state.key import with_key
 from mere.pipeline.state.state import Point, Points, State, shape_of
 from mere.project.graph import Graph
 from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mere.audits.quarantine import AT, FROM, RULES, RUN, TO
+from mere.lake.iceberg.schema import schema_of
 from mere.lake.lake import Lake
-from mere.lake.query.show import schema_of
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
 from mere.pipeline.plan import source as loading

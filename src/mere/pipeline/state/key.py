@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mere.lake.iceberg.keys import KEY, as_text
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.query.show import schema_of
-from mere.pipeline.plan.steps import Action, Facts, Step
+from mere.lake.iceberg.schema import schema_of
 from mere.project.model import Model
 
 
@@ -19,11 +16,3 @@ def key_property(model: Model, metadata: Metadata) -> dict[str, str | None]:
     found = [names.get(each.casefold()) for each in model.row_key]
     key = as_text(each for each in found if each) if found and all(found) else None
     return {KEY: key} if key or KEY in metadata.properties else {}
-
-
-def with_key(step: Step, facts: Facts) -> Step:
-    """A key that the table does not have yet is no reason to build it: what the key promises is asked."""
-    if step.action is not Action.SKIP or facts.has_key_of(step.model):
-        return step
-    key = ", ".join(step.model.row_key)
-    return replace(step, action=Action.AUDIT, reasons=(f"its key is {key} now" if key else "it has no key any more",))

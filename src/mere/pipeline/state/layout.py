@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.query import show
+from mere.lake.iceberg.schema import sort_order
 from mere.project.model import Model
 from mere.windows import Grain
 
@@ -92,7 +92,7 @@ def partitions(model: Model) -> list[Part]:
 
 
 def is_ordered_as(model: Model, table: Metadata) -> bool:
-    return _folded(_orders(model)) == _folded(show.sort_order(table))
+    return _folded(_orders(model)) == _folded(sort_order(table))
 
 
 def _orders(model: Model) -> list[str]:

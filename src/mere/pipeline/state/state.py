@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from mere.audits.quarantine import Counts
-from mere.lake.query.show import STATE as PROPERTY
+from mere.lake.iceberg.properties import STATE as PROPERTY
 from mere.pipeline.state.layout import Layout
 from mere.project.model import Kind, Model, NullTimes
 from mere.sources.source import Source

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.query.show import schema_of
+from mere.lake.iceberg.schema import schema_of
 from mere.lake.query.tables import TableSet
 from mere.lake.storage.port import Storage
 from mere.names import TableName
+from mere.pipeline.state.replaced import only_added
 from mere.pipeline.state.state import Points
 from mere.pipeline.write.table import name_of, quoted
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 CHANGE = "_change"
 INSERT, DELETE = "insert", "delete"
 UPDATE_BEFORE, UPDATE_AFTER = "update_before", "update_after"
-# In the summary of a snapshot whose rows come in place of others, which the snapshot before it has deleted.
-REPLACES = "mere.replaces"
 _NET = "mere_net"  # how often a row came, less how often it went
 
 
@@ -107,21 +106,6 @@ def changed_rows(between: Between, spark: SparkSession, columns: Sequence[str] |
         return _marked(_appended(between, schema, spark), wanted, INSERT)
     found = _by_duckdb(between, wanted)
     return _by_spark(between, wanted, schema, spark) if found is None else _frame(found, wanted, schema, spark)
-
-
-def only_added(metadata: Metadata, since: int | None) -> list[tuple[int, int]] | None:
-    """The stretches after a snapshot, each from one to another, in which rows came that stand in place of no others.
-    None: the table has come another way."""
-    way = metadata.since(since) if since is not None else None
-    if way is None:
-        return None
-    found: list[tuple[int, int]] = []
-    for snapshot in reversed(way):
-        if snapshot.operation != "append" or REPLACES in snapshot.summary or snapshot.parent is None:
-            continue
-        start = found.pop()[0] if found and found[-1][1] == snapshot.parent else snapshot.parent
-        found.append((start, snapshot.id))
-    return found
 
 
 def added_rows(between: Between, spark: SparkSession) -> DataFrame:

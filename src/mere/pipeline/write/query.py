@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.query import show
+from mere.lake.iceberg.schema import partitionings
 from mere.names import TableName
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.layout import are_cut_at_windows, partitions
+from mere.pipeline.state.replaced import REPLACES
 from mere.pipeline.state.state import Point
 from mere.pipeline.write.changes import (
     CHANGE,
     INSERT,
-    REPLACES,
     Inputs,
     added_rows,
     appended,
@@ -362,7 +362,7 @@ def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, 
 def _are_files_cut(model: Model, table: Metadata | None, shop: Workshop) -> bool:
     """Whether each file that is live lies in one window. Of a table that was cut otherwise before, not all may."""
     declared = partitions(model)
-    known = show.partitionings(table) if table else {}
+    known = partitionings(table) if table else {}
     if all(are_cut_at_windows(model, parts) for parts in (*known.values(), declared)):
         return True
     live = shop.spark.sql(f"SELECT DISTINCT partition_spec_id FROM {name_of(model.name)}.manifests").collect()

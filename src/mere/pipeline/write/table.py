@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.query import show
+from mere.lake.iceberg.schema import identifier, partitioning, partitionings, schema_of
 from mere.names import TableName
 from mere.pipeline.state.columns import Change, Column, What, compare, of_query, of_table, renames
 from mere.pipeline.state.layout import Part, is_ordered_as, layout_of, partitions
@@ -66,7 +66,7 @@ def prepare(
     if table is None:
         _create(model, frame.schema, spark, "CREATE TABLE")
         return frame
-    stands = of_table(show.schema_of(table))
+    stands = of_table(schema_of(table))
     if incompatible := _incompatible(model, stands, table, changes):
         if not whole:
             raise RunFailed(
@@ -87,7 +87,7 @@ def check_columns(
     _check_names(model, schema)
     given = of_query(schema.jsonValue())
     contract.check(model, given, spark)
-    changes = compare(of_table(show.schema_of(stands)), given, model.was) if stands else []
+    changes = compare(of_table(schema_of(stands)), given, model.was) if stands else []
     if (breaks := [change for change in changes if change.breaks]) and not breaking:
         raise BreakingChange(model, breaks)
     return changes
@@ -95,7 +95,7 @@ def check_columns(
 
 def alter(model: Model, spark: SparkSession, table: Metadata) -> None:
     """What can be done without a row: layout, declared names, columns that may be null from now on."""
-    stands = of_table(show.schema_of(table))
+    stands = of_table(schema_of(table))
     renamed = list(renames([each.name for each in stands], model.was, model.was))
     _alter(model, spark.table(name_of(model.name)).schema, spark, table, renamed, whole=False)
 
@@ -114,7 +114,7 @@ def _incompatible(model: Model, stands: Sequence[Column], table: Metadata, chang
     by = {what: [change for change in changes if change.what is what] for what in What}
     renamed = {str(each.old): each.name for each in by[What.RENAMED]}
     required = {renamed.get(each.name, each.name).casefold() for each in stands if each.required}
-    cut_by = {Part.parse(text).column for parts in show.partitionings(table).values() for text in parts}
+    cut_by = {Part.parse(text).column for parts in partitionings(table).values() for text in parts}
     return [
         *map(str, by[What.NARROWED]),
         *(f"{each}, by which it is partitioned" for each in by[What.DROPPED] if each.name in cut_by),
@@ -150,7 +150,7 @@ def _alter(
     if new := by[What.ADDED]:
         added = ", ".join(_added(model, schema, change) for change in new)
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({added})")
-    stands = of_table(show.schema_of(table))
+    stands = of_table(schema_of(table))
     _relax(model, stands, renamed, spark)
     if whole or _was_declared_otherwise(model, table):
         _lay_out(model, schema, spark, table, renamed)
@@ -183,7 +183,7 @@ def _free_key(
     model: Model, table: Metadata, renamed: Mapping[str, str], dropped: Collection[str], spark: SparkSession
 ) -> None:
     """Iceberg lets no identifier field go or be null. What is one afterwards is said again with the table's state."""
-    fields = show.identifier(show.schema_of(table))
+    fields = identifier(schema_of(table))
     if any(each in dropped or contract.allows_null(model, renamed.get(each, each)) for each in fields):
         spark.sql(f"ALTER TABLE {name_of(model.name)} DROP IDENTIFIER FIELDS {', '.join(map(quoted, fields))}")
 
@@ -199,7 +199,7 @@ def _lay_out(
     model: Model, schema: StructType, spark: SparkSession, table: Metadata, renamed: Mapping[str, str]
 ) -> None:
     """Files stay as they are: what is written from now on lies as declared."""
-    have = [Part.parse(text) for text in show.partitioning(table)]
+    have = [Part.parse(text) for text in partitioning(table)]
     have = [Part(renamed.get(part.column, part.column), part.transform, part.number) for part in have]
     wanted = partitions(model)
     for part in _without(have, wanted):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from mere.errors import ProjectError
 from mere.names import TableName
+from mere.project.cases import read_cases
 from mere.project.check.examine import Examiner
 from mere.project.check.findings import Finding
-from mere.project.files.case import read_cases
 from mere.project.graph import Graph
 from mere.project.load import Files, Loader
 from mere.project.model import Model, Sql

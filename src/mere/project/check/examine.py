@@ -14,10 +14,10 @@ from mere.audits.custom import THIS
 from mere.audits.rules import AcceptedValues, Assert, CustomQuery, Freshness, NotNull, Relationships, Unique
 from mere.names import TableName, near
 from mere.project.cache import FINDINGS, Cache
+from mere.project.cases import Case
 from mere.project.check.findings import Finding, about, position
 from mere.project.clocks import Clocks, of_types
 from mere.project.digests import digest_of
-from mere.project.files.case import Case
 from mere.project.files.seed import columns_of
 from mere.project.graph import maker_of
 from mere.project.load import Files

@@ -11,8 +11,8 @@ from threading import Lock
 
 from mere.errors import LakeError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
+from mere.lake.iceberg.schema import key_of, schema_of, view_sql
 from mere.lake.log.commits import Kind, Space
-from mere.lake.query import show
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
 from mere.serve.access.roles import Role
@@ -239,17 +239,17 @@ def _shape(pointer: str, reader: MetadataReader) -> Shape | None:
 
 
 def shape_of(metadata: Metadata) -> Shape:
-    schema = show.schema_of(metadata)
+    schema = schema_of(metadata)
     columns = tuple(
         Column(number, field["name"], of_iceberg(field["type"]), field.get("required", False), field.get("doc"))
         for number, field in enumerate(schema["fields"], 1)
     )
     comment = metadata.properties.get(COMMENT)
     if metadata.is_view:
-        return Shape(columns, comment=comment, sql=show.view_sql(metadata)[0])
+        return Shape(columns, comment=comment, sql=view_sql(metadata)[0])
     return Shape(columns, _key(metadata, columns), comment, metadata.rows, metadata.size)
 
 
 def _key(metadata: Metadata, columns: Sequence[Column]) -> tuple[int, ...]:
     numbers = {column.name: column.number for column in columns}
-    return tuple(numbers[name] for name in show.key_of(metadata))
+    return tuple(numbers[name] for name in key_of(metadata))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from mere.serve.parse.words import words
 
@@ -286,11 +285,3 @@ DUCKDB = (
 """)
     | {SIGNAL, SET, ROOM}
 )
-
-
-@cache
-def of_catalog() -> frozenset[str]:
-    """Those that the catalogs answer, over their own relations."""
-    from mere.serve.catalog import calls
-
-    return frozenset(calls.FUNCTIONS)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from mere.errors import QueryError
+from mere.lake.iceberg import manifests
 from mere.lake.iceberg.files import DELETED
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.log.commits import Kind
@@ -147,7 +148,9 @@ class Tables:
         found = list(_files(table, metadata, self._storage))
         if not found:
             return f"SELECT {_typed(wanted)} WHERE false"
-        if any(kind != "PARQUET" or _GLOB.search(path) for kind, path in found) or scans.lost_partitionings(metadata):
+        if any(kind != "PARQUET" or _GLOB.search(path) for kind, path in found) or manifests.lost_partitionings(
+            metadata
+        ):
             return None
         sql = f"FROM read_parquet([{', '.join(literal(path) for _, path in found)}], hive_partitioning = false)"
         described = connection.execute(f"DESCRIBE {sql}").fetchall()
@@ -216,14 +219,14 @@ def _files(table: str, metadata: Metadata, storage: Storage) -> Iterator[tuple[s
     if snapshot is None or snapshot.manifest_list is None:
         return
     fields = ("status", "data_file.content", "data_file.file_format", "data_file.file_path")
-    for manifest in scans.records(
+    for manifest in manifests.records(
         table, storage, snapshot.manifest_list, None, "manifest_path", "manifest_length", "content"
     ):
         is_deletes = manifest.get("content", 0) == 1
-        for entry in scans.records(table, storage, manifest["manifest_path"], manifest["manifest_length"], *fields):
+        for entry in manifests.records(table, storage, manifest["manifest_path"], manifest["manifest_length"], *fields):
             if entry["status"] != DELETED:
                 file = entry["data_file"]
-                yield "deletes" if is_deletes else scans.kind(file), canonical(file["file_path"])
+                yield "deletes" if is_deletes else manifests.kind(file), canonical(file["file_path"])
 
 
 def _typed(wanted: Sequence[tuple[str, str | None]]) -> str:

@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from mere.serve.access import limits
 from mere.serve.flight.login import Caller
-from mere.serve.postgres.connection import told
+from mere.serve.language.errors import of_any
 from mere.serve.protocol.port import Backend, Session
 from mere.serve.session.endpoint import Shared
 from mere.serve.session.log import Entry
@@ -59,7 +59,7 @@ class Call:
     def close(self, error: BaseException | None) -> None:
         if self._session is not None:
             self._session.close()
-        failed = told(error, quiet=True).sqlstate if isinstance(error, Exception) else None
+        failed = of_any(error, quiet=True).sqlstate if isinstance(error, Exception) else None
         if isinstance(error, GeneratorExit):
             failed = "08006"  # the client has hung up
         if failed is None and self.only_errors:

@@ -15,7 +15,7 @@ from mere.serve.access.scram import Verifier
 from mere.serve.access.users import Users
 from mere.serve.flight.errors import flight_error
 from mere.serve.flight.seals import Seals, content
-from mere.serve.postgres.connection import told
+from mere.serve.language.errors import of_any
 from mere.serve.protocol.port import PgError
 from mere.serve.session.endpoint import Shared
 
@@ -112,7 +112,7 @@ class LoginFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         try:
             return self._login.caller(headers)
         except (PgError, MereError) as error:
-            caught = told(error)
+            caught = of_any(error)
             self._shared.refused(caught)
             raise flight_error(caught) from None
 

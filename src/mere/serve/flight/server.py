@@ -20,8 +20,8 @@ from mere.serve.flight.errors import flight_error
 from mere.serve.flight.login import KEY, Caller, Handshake, Login, LoginFactory
 from mere.serve.flight.seals import Handle, Seals
 from mere.serve.flight.transactions import Transactions
-from mere.serve.postgres.connection import SHUT_DOWN, told
-from mere.serve.protocol.port import Backend, PgError
+from mere.serve.language.errors import of_any
+from mere.serve.protocol.port import SHUT_DOWN, Backend, PgError
 from mere.serve.session.endpoint import Shared
 
 _POLL = 0.05  # seconds between two looks at whether the last call has ended
@@ -241,7 +241,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 one client's trouble is nobody else's
-        raise flight_error(told(error)) from None
+        raise flight_error(of_any(error)) from None
 
 
 def _caller(context: flight.ServerCallContext) -> Caller:

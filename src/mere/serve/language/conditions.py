@@ -57,7 +57,7 @@ def _check(node: exp.Expr) -> None:
     if not isinstance(node, exp.Anonymous):
         return
     name = guard.function_name(node)
-    if name in functions.SESSION - _OF_THE_LOGIN or name in functions.of_catalog() or name in functions.TABLES:
+    if name in functions.SESSION - _OF_THE_LOGIN or name in guard.OF_CATALOG or name in functions.TABLES:
         raise PgError("42601", f"it uses {name}(), whose answer is not the row's alone")
     if name in _OF_CHANCE:
         raise PgError("42601", f"it uses {name}(), whose answer is another one each time")

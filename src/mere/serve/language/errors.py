@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from mere.serve.protocol.port import PgError
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_LOG = logging.getLogger(__name__)
 _OURS = re.compile(r"^(?:Python exception .* the UDF: ValueError: )?([0-9A-Z]{5}):(.*)", re.DOTALL)
 
 # By the kind of DuckDB's error, and by words in its message: the first that fits.
@@ -71,6 +73,19 @@ _STATES: Sequence[tuple[str, str, str]] = (
     ("HTTP", "", "58030"),
     ("Expression", "", "54001"),
 )
+
+
+def of_any(error: Exception, *, quiet: bool = False) -> PgError:
+    """An error as the client is told of it. A bug is shown in the server's own log alone."""
+    if isinstance(error, PgError):
+        return error
+    if isinstance(error, MereError):
+        return of_mere(error)
+    if isinstance(error, MemoryError):
+        return PgError("53200", "out of memory")
+    if not quiet:
+        _LOG.error("a statement failed in a way that is not foreseen", exc_info=error)
+    return PgError("XX000", "internal error; the server's log says more")
 
 
 def of_mere(error: MereError) -> PgError:

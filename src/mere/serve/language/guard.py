@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from mere.names import near
 from mere.serve.access import limits
+from mere.serve.catalog.calls import FUNCTIONS
 from mere.serve.catalog.rewrite import is_array_of_rows
 from mere.serve.engine import functions
 from mere.serve.parse.words import words
@@ -53,6 +54,7 @@ _DENIED = words("""
     cursor_to_xml query_to_xmlschema pg_promote pg_logical_emit_message pg_create_logical_replication_slot
     pg_drop_replication_slot pg_notify
 """)
+OF_CATALOG = frozenset(FUNCTIONS)  # those that the catalogs answer, over their own relations
 _SEQUENCES = frozenset({"nextval", "setval", "currval", "lastval"})
 MOST_NODES = 100_000
 MOST_COLUMNS = 1664  # as in Postgres
@@ -100,7 +102,7 @@ def _repeats(node: exp.Expr) -> int:
             return 1
         if name == "array_to_string" and is_array_of_rows(node.expressions[0]):
             return 1
-        if name in functions.of_catalog():
+        if name in OF_CATALOG:
             return 10
         return functions.USES.get(name, 3 if name in functions.REWRITTEN else 1)
     if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
@@ -149,7 +151,7 @@ def _check_function(node: exp.Anonymous) -> None:
 
 
 def allowed() -> Collection[str]:
-    return functions.SCALARS | functions.TABLES | functions.of_catalog()
+    return functions.SCALARS | functions.TABLES | OF_CATALOG
 
 
 def function_name(node: exp.Anonymous) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from mere.errors import MereError
 from mere.serve.language import errors
 from mere.serve.postgres import wire
 from mere.serve.postgres.commands import Commands
@@ -18,7 +16,8 @@ from mere.serve.postgres.link import Gone, Link
 from mere.serve.postgres.portals import Portal
 from mere.serve.postgres.startup import Client
 from mere.serve.protocol.activity import Seat
-from mere.serve.protocol.port import Kind, PgError, Session, Statement
+from mere.serve.protocol.body import Body, violation
+from mere.serve.protocol.port import SHUT_DOWN, Kind, PgError, Session, Statement
 from mere.serve.session.log import Entry, Log
 from mere.serve.session.metrics import Metrics
 from mere.serve.session.pool import Pool
@@ -30,10 +29,8 @@ _LONGEST = 16 << 20  # bytes of a message
 _AGAIN = 0.05  # seconds after which a cancellation is repeated: it may have come before there was anything to cancel
 _TURN = 0.002  # seconds that a connection may answer before it is the others' turn
 _EMPTY = Statement(Kind.NOTHING, "", "")
-_LOG = logging.getLogger(__name__)
 
 CANCELLED = PgError("57014", "canceling statement due to user request")
-SHUT_DOWN = PgError("57P01", "terminating connection due to administrator command")
 
 
 class Connection:
@@ -175,7 +172,7 @@ class Connection:
             await self._caught(lambda: self._refuse("0A000", "function calls are not supported"))
             self._ready()
         else:
-            raise wire.violation(f"invalid frontend message type {letter[0]}")
+            raise violation(f"invalid frontend message type {letter[0]}")
 
     def _ready(self) -> None:
         self._commands.report()
@@ -193,7 +190,7 @@ class Connection:
         except Exception as error:
             if self._ended:
                 raise SHUT_DOWN from error
-            self._link.say(wire.error(told(error)))
+            self._link.say(wire.error(errors.of_any(error)))
             self._commands.transaction.fail()
             if self._commands.transaction.failed:
                 self._commands.portals.close_all(held=False)
@@ -206,7 +203,7 @@ class Connection:
     # A simple query
 
     async def _query(self, content: bytes) -> None:
-        body = wire.Body(content)
+        body = Body(content)
         text = body.text()
         body.end()
         self._commands.portals.close("")
@@ -230,7 +227,7 @@ class Connection:
             failed = "08006"
             raise
         except Exception as error:
-            failed = told(error, quiet=True).sqlstate
+            failed = errors.of_any(error, quiet=True).sqlstate
             raise
         finally:
             if failed or not only_errors:
@@ -270,7 +267,7 @@ class Connection:
         self._commands.transaction.check(prepared.statement)
         wanted = prepared.parameters
         if len(asked.values) != len(wanted):
-            raise wire.violation(
+            raise violation(
                 f"bind message supplies {len(asked.values)} parameters, but prepared statement "
                 f'"{asked.statement}" requires {len(wanted)}'
             )
@@ -295,7 +292,7 @@ class Connection:
         self._link.say(told)
 
     async def _execute(self, content: bytes) -> None:
-        body = wire.Body(content)
+        body = Body(content)
         name, limit = body.text(), body.int32()
         body.end()
         self._commands.pin()
@@ -328,22 +325,9 @@ def _from_a_thread(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) ->
 
 def _named(content: bytes) -> tuple[bytes, str]:
     """What Describe and Close are about: a statement (S) or a portal (P)."""
-    body = wire.Body(content)
+    body = Body(content)
     what, name = body.take(1), body.text()
     body.end()
     if what not in (b"S", b"P"):
-        raise wire.violation(f"invalid message subtype {what[0]}")
+        raise violation(f"invalid message subtype {what[0]}")
     return what, name
-
-
-def told(error: Exception, *, quiet: bool = False) -> PgError:
-    """An error as the client is told of it. A bug is shown in the server's own log alone."""
-    if isinstance(error, PgError):
-        return error
-    if isinstance(error, MereError):
-        return errors.of_mere(error)
-    if isinstance(error, MemoryError):
-        return PgError("53200", "out of memory")
-    if not quiet:
-        _LOG.error("a statement failed in a way that is not foreseen", exc_info=error)
-    return PgError("XX000", "internal error; the server's log says more")

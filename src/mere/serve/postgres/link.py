@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from mere.serve.postgres.wire import violation
+from mere.serve.protocol.body import violation
 
 _ENOUGH = 256 * 1024  # bytes that wait to be read before the client has to wait
 _UNSENT = 64 * 1024  # bytes that wait to be sent before `drained` waits

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from mere.serve.access.admission import Arrivals, Guesses, Places
+from mere.serve.language import errors
 from mere.serve.postgres import startup, wire
-from mere.serve.postgres.connection import SHUT_DOWN, Connection, told
+from mere.serve.postgres.connection import Connection
 from mere.serve.postgres.link import Gone, Link
 from mere.serve.postgres.startup import Cancel, Client, Policy
-from mere.serve.protocol.port import Backend, PgError, Session
+from mere.serve.protocol.port import SHUT_DOWN, Backend, PgError, Session
 from mere.serve.session.endpoint import Endpoint, Shared
 from mere.serve.session.log import Log
 from mere.serve.session.metrics import Metrics, Used
@@ -158,7 +159,7 @@ class Server:
         except Gone:
             pass
         except Exception as error:  # noqa: BLE001 one client's trouble is nobody else's
-            caught = told(error)
+            caught = errors.of_any(error)
             self._refused(link, caught.sqlstate)
             link.say(wire.error(caught, "FATAL"))
         finally:

@@ -14,6 +14,7 @@ from mere.serve.access.scram import Verifier
 from mere.serve.access.users import Users
 from mere.serve.postgres import wire
 from mere.serve.postgres.link import Gone, Link
+from mere.serve.protocol.body import Body, violation
 from mere.serve.protocol.port import PgError
 
 _LONGEST = 10_000  # bytes of a start-up message, as Postgres allows
@@ -56,7 +57,7 @@ async def begin(link: Link, policy: Policy, timeout: float, guesses: Guesses) ->
     version, body = int.from_bytes(content[:4]), content[4:]
     if version == wire.CANCEL_REQUEST:
         if len(body) != 8:
-            raise wire.violation("invalid length of cancel request")
+            raise violation("invalid length of cancel request")
         process, secret = struct.unpack("!iI", body)
         return Cancel(process, secret)
     if version >> 16 != 3:
@@ -96,13 +97,13 @@ async def _parameters(link: Link, policy: Policy, timeout: float) -> bytes:
     for _ in range(3):
         content = await link.first(_LONGEST)
         if len(content) < 4:
-            raise wire.violation("invalid length of startup packet")
+            raise violation("invalid length of startup packet")
         request = int.from_bytes(content[:4])
         if request not in (wire.SSL_REQUEST, wire.GSS_REQUEST):
             return content
         if link.waiting:
             # Somebody may have put these bytes before what the client says under encryption.
-            raise wire.violation("received unencrypted data after encryption request")
+            raise violation("received unencrypted data after encryption request")
         if request == wire.SSL_REQUEST and policy.tls is not None and not link.secured:
             link.say(b"S")
             link.flush()
@@ -114,7 +115,7 @@ async def _parameters(link: Link, policy: Policy, timeout: float) -> bytes:
 
 
 def _pairs(body: bytes) -> dict[str, str]:
-    reader, found = wire.Body(body), dict[str, str]()
+    reader, found = Body(body), dict[str, str]()
     while name := reader.text():
         found[name] = reader.text()
     reader.end()
@@ -155,10 +156,10 @@ async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses)
     offered = [scram.BOUND, scram.PLAIN] if binding is not None else [scram.PLAIN]
     link.say(wire.authentication(wire.SASL, b"".join(map(wire.zero, offered)) + b"\0"))
     link.flush()
-    body = wire.Body(await _response(link))
+    body = Body(await _response(link))
     mechanism, first = body.text(), body.value()
     if mechanism not in offered or first is None:
-        raise wire.violation("client selected an invalid SASL authentication mechanism")
+        raise violation("client selected an invalid SASL authentication mechanism")
     verifier = policy.users.presented(user)
     exchange = scram.Exchange(verifier, mechanism, binding)
     try:
@@ -180,5 +181,5 @@ async def _authenticate(link: Link, policy: Policy, user: str, guesses: Guesses)
 async def _response(link: Link) -> bytes:
     letter, content = await link.message(scram.LONGEST + 64)
     if letter != b"p":
-        raise wire.violation(f"expected SASL response, got message type {letter[0]}")
+        raise violation(f"expected SASL response, got message type {letter[0]}")
     return content

@@ -27,6 +27,9 @@ class PgError(Exception):
         self.position = position
 
 
+SHUT_DOWN = PgError("57P01", "terminating connection due to administrator command")
+
+
 @dataclass(frozen=True)
 class Field:
     """A column of a result. `mere.serve.protocol.types.field(name, arrow_type)` makes one."""

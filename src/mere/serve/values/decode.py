@@ -10,8 +10,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
-from mere.serve.postgres.wire import Body, utf8
 from mere.serve.protocol import types
+from mere.serve.protocol.body import Body, utf8
 from mere.serve.protocol.port import PgError
 from mere.serve.values import text
 

@@ -1,6 +1,6 @@
 """A rehearsal for the JVM: a session that uses what sessions use, so that the archive of class data holds it.
 
-    python -m mere.engine.jvm.rehearsal
+    python -m mere.engine.rehearsal
 
 builds the archive now, for an image or a CI cache. Otherwise the first session leaves it to a background process.
 """
@@ -183,7 +183,7 @@ def _step_back() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m mere.engine.jvm.rehearsal", description="Build the archive of class data."
+        prog="python -m mere.engine.rehearsal", description="Build the archive of class data."
     )
     parser.add_argument("jars", nargs="*", help="further jars on the class path")
     parser.add_argument("--ml", action="store_true", help="with Spark's machine learning")

@@ -8,8 +8,8 @@ import pytest
 
 from mere.errors import ProjectError
 from mere.names import TableName
+from mere.project.cases import Case, read_cases
 from mere.project.check.check import check
-from mere.project.files.case import Case, read_cases
 from mere.project.load import Loader
 from tests.project.conftest import MakeProject, ProjectFolder
 
