@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mere.audits.audit import Audit
-from mere.errors import LakeConflict, LeaseHeld, MereError, ReadOnlyRef, RunFailed, UsageError
+from mere.errors import LakeConflict, LeaseHeld, MereError, RunFailed
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.log import runs
@@ -21,14 +21,15 @@ from mere.lake.log.commits import Commit
 from mere.lake.log.fence import Fence
 from mere.lake.log.runs import Run
 from mere.lake.refs.leases import Held
-from mere.names import MAIN, TableName
+from mere.names import TableName
 from mere.pipeline.build.model import AuditFailed, Built, Site, audit_across, build_model, starts_over
 from mere.pipeline.plan.evolution import readers_of
 from mere.pipeline.plan.facts import facts
-from mere.pipeline.plan.remedies import on_branch, within
+from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Action, Plan, Step, Wish
 from mere.pipeline.run import accept, cross_audits, resume
 from mere.pipeline.run.record import Record, about, described, new_run
+from mere.pipeline.run.refusals import refuse_blocked, refuse_read_only, refuse_samples_of_main
 from mere.pipeline.run.request import (
     Event,
     Finished,
@@ -59,15 +60,15 @@ _SELDOM = 0.5  # seconds between two events that tell how far a file was fetched
 
 
 def run(project: Project, request: Request, listen: Listener) -> Finished:
-    _refuse_samples_of_main(request)
+    refuse_samples_of_main(request)
     project = replace(project, outside=Outside(project.folder))
     if request.resume:
         return _resumed(project, request, listen)
-    _refuse_read_only(project.lake, request.on)
+    refuse_read_only(project.lake, request.on)
     now = request.now or project.lake.now()
     request = resolved(project, request, now)
     due = planned(project, request, now)
-    _refuse_blocked(due)
+    refuse_blocked(due)
     if not _has_work(due, request):
         return Finished(due)
     refuse_errors(project, request, due)
@@ -76,7 +77,7 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
     try:
         with _leased(project.lake, due, request, id_, listen) as held:
             due = planned(project, request, now)  # the run for which we waited may have done it
-            _refuse_blocked(due)
+            refuse_blocked(due)
             if not _has_work(due, request):
                 return Finished(due)
             branch = project.lake.run_branch(request.on, id=id_)
@@ -130,31 +131,6 @@ def _drivers(models: Iterable[Model]) -> list[Jar]:
     return [jar for each in found for jar in drivers(each)]
 
 
-def _refuse_read_only(lake: Lake, on: str) -> None:
-    ref = lake.resolve(on).ref
-    if ref is None or not ref.kind.writable:
-        raise ReadOnlyRef(
-            f"{on} is not a branch, so that nothing can be published to it. Nothing was run.",
-            remedy=f"Run on a branch of it: mere branch create fix --from {on}, then mere run --on fix",
-        )
-
-
-def _refuse_samples_of_main(request: Request) -> None:
-    if request.wish.partial and request.on == MAIN:
-        raise UsageError(
-            "A run on a part of the data cannot be published to main.",
-            remedy="Run it on a branch of your own: mere branch create dev, then mere run --on dev …",
-        )
-
-
-def _refuse_blocked(due: Plan, untouched: str = "Nothing was run.", branch: str | None = None) -> None:
-    """`branch`: of the run, if the plan was made there."""
-    if due.blocked:
-        lines = [*(f"{step.model}: {'; '.join(step.reasons)}" for step in due.blocked), untouched]
-        remedies = (within(step.remedy, branch) if branch else step.remedy for step in due.blocked)
-        raise RunFailed("\n".join(lines), remedy="\n".join(remedies))
-
-
 @contextmanager
 def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Held | None]:
     """Hold the tables that will be written, if any will."""
@@ -205,7 +181,7 @@ class _Running:
             self.record.recover(resume.built_before(facts(self.lake, self.branch, self.now), self.id))
             self._catch_up()  # what was mended may be data on the target
             due = self._without_own(planned(self.project, self.request, self.now, ref=self.branch))
-            _refuse_blocked(due, branch=self.branch)
+            refuse_blocked(due, branch=self.branch)
             return self._finish(due, held)
 
     def _without_own(self, due: Plan) -> Plan:
@@ -247,7 +223,7 @@ class _Running:
                 self.listen(Event("rebase", about={"tables": [str(each.key) for each in conflict.conflicts]}))
                 self._catch_up()
                 due = planned(self.project, self.request, self.now, ref=self.branch)
-                _refuse_blocked(due, self._untouched, self.branch)
+                refuse_blocked(due, self._untouched, self.branch)
         raise AssertionError("the last attempt returns or raises")
 
     def _catch_up(self) -> None:
