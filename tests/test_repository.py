@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -18,6 +20,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src" / "mere").rglob("*.py"))
+ROOMS = sorted({path.parent for path in SOURCES})
 
 VAGUE = {"utils", "util", "common", "core", "helpers", "helper", "misc"}
 HEAVY = {"duckdb", "fastavro", "pyarrow", "pyiceberg", "pyspark", "py4j", "sqlalchemy", "sqlglot"}
@@ -55,6 +58,28 @@ def lines_with(pattern: re.Pattern[str]) -> list[str]:
 def test_no_module_has_a_name_that_says_nothing() -> None:
     parts = {path: set(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES}
     assert [str(path) for path, names in parts.items() if names & VAGUE] == []
+
+
+def test_no_room_is_crowded() -> None:
+    modules = Counter(path.parent for path in SOURCES if path.name != "__init__.py")
+    assert {str(room): number for room, number in modules.items() if number > 18} == {}
+
+
+def test_every_room_says_in_a_sentence_what_is_true_of_its_modules() -> None:
+    said = {room: ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) for room in ROOMS}
+    assert [str(room) for room, text in said.items() if not text] == []
+
+
+def test_every_room_has_tests() -> None:
+    elsewhere = {"cli/service"}  # where the server, the users and the engine are tested
+    names = {room.relative_to(ROOT / "src" / "mere").as_posix() for room in ROOMS} - elsewhere
+    assert sorted(name for name in names if not any((ROOT / "tests" / name).rglob("test_*.py"))) == []
+
+
+def test_every_room_is_in_the_picture_of_the_tree() -> None:
+    picture = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("```text")[2].partition("```")[0]
+    drawn = set(re.findall(r"(\w+)/", picture)) | {"mere"}
+    assert sorted(room.name for room in ROOMS if room.name not in drawn) == []
 
 
 def test_no_module_is_longer_than_450_lines() -> None:

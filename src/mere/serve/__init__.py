@@ -1,1 +1,1 @@
-"""Read-only access to the lake for others: the Postgres wire."""
+"""Read-only access to the lake for others: Postgres clients and Arrow Flight."""

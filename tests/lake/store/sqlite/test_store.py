@@ -197,7 +197,7 @@ def on_a_small_disk(script: str, folder: Path, options: str) -> subprocess.Compl
         input=script,
         text=True,
         capture_output=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         check=False,
     )
 

@@ -303,7 +303,7 @@ def test_a_restart_in_the_middle_of_several_writing_processes_loses_and_doubles_
             ForeignOnPostgres(lake, url).append("main", "a.shared", 0)
             command = [sys.executable, "-c", WRITER, str(lake.root), url]
             writers = [
-                subprocess.Popen([*command, name, "12"], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3])
+                subprocess.Popen([*command, name, "12"], stdout=subprocess.PIPE, cwd=Path(__file__).parents[4])
                 for name in ("one", "two", "three")
             ]
             while published(lake) < 6 and all(writer.poll() is None for writer in writers):
