@@ -26,6 +26,8 @@ MEGABYTE = 1 << 20
 LIMIT = 300 * MEGABYTE
 TEXTS = "(select n, lpad(n::text, 9000, 'a,') as s from generate_series(1, 100000) n) x"
 
+SHARED = "(select n, repeat('x', 7000000) as s from generate_series(1, 3000) n) x"  # one text for all rows
+
 
 class Victim:
     """A server of its own, and how large it gets."""
@@ -112,6 +114,17 @@ ATTACKS = [
     f"select count(distinct s || s) from {TEXTS}",
     f"select s from {TEXTS} order by reverse(s) || s desc",
     "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b, generate_series(1, 100000) c",
+    f"select max(length(translate(s, 'x', n::text))) from {SHARED}",
+    f"select max(length(left(s, n::int))) from {SHARED}",
+    f"select max(length(substring(s from n::int))) from {SHARED}",
+    f"select max(length(trim(n::text from s))) from {SHARED}",
+    f"select max(length(replace(s, n::text, ''))) from {SHARED}",
+    f"select max(array_length(string_to_array(s, n::text), 1)) from {SHARED}",
+    f"select count(*) from {SHARED} where s ~ n::text",
+    "select max(length(left(repeat('x', 7000000), 6999999 - n::int))) from generate_series(1, 3000) n",
+    "select max(length(left((select repeat('x', 7000000)), 6999999 - n::int))) from generate_series(1, 3000) n",
+    "select max(length(upper(case when n > 0 then repeat('x', 7000000) end))) from generate_series(1, 3000) n",
+    "select max(length(upper(s))) from (select repeat('x', 7000000) s) x join generate_series(1, 9999) n on s > ''",
 ]  # fmt: skip
 
 
@@ -217,6 +230,13 @@ def test_room_is_for_all_rows_that_come_at_once() -> None:
     assert watch.room(pa.array([9_000_000])).to_pylist() == [False]
     meter.used += 400 * MEGABYTE
     assert watch.room(pa.array([1000])).to_pylist() == [False]
+
+
+def test_texts_may_be_long_one_at_a_time() -> None:
+    watch = Watch(100 * MEGABYTE, Meter())
+    assert watch.load(pa.array([30_000_000])).to_pylist() == [True]
+    assert watch.load(pa.array([30_000_000] * 3)).to_pylist() == [False] * 3
+    assert watch.load(pa.array([None], pa.int64())).to_pylist() == [True]
 
 
 @pytest.mark.parametrize(("setting", "size"), [("953.6 MiB", 999_922_073), ("1.0 GiB", 1 << 30), ("512 bytes", 512)])

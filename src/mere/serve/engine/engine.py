@@ -54,8 +54,8 @@ class Engine:
 
         (setting,) = self._connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
         self.watch = watch or Watch(memory.parse(setting))
-        arrow, room = PythonUDFType.ARROW, self.watch.room
-        self._connection.create_function(functions.ROOM, room, ["BIGINT"], "BOOLEAN", type=arrow)
+        for name, fits in ((functions.ROOM, self.watch.room), (functions.LOAD, self.watch.load)):
+            self._connection.create_function(name, fits, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW)
         self._set_up(storage, resources, macros)
 
     def _set_up(self, storage: Storage, resources: Resources, macros: Sequence[str]) -> None:

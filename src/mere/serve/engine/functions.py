@@ -51,10 +51,12 @@ RENAMED = {
     "clock_timestamp": "now",
 }
 
+LOAD = "mere_load"  # (bytes): whether as many may be read at once, likewise
 ROOM = "mere_room"  # (bytes): whether there is memory for as many, of a function of Python's
 _FREE = 1000  # bytes of a row for which it is not asked
 
 TOO_LONG = "53200:the text would be too long"
+TOO_MUCH = "53200:the texts of all rows that are computed at once would be too long"
 _TOO_LONG = f"error('{TOO_LONG}')"
 _TOO_MANY = "error('53400:the series has too many elements')"
 
@@ -71,6 +73,7 @@ _MACROS = {
     # Long texts are not counted against DuckDB's memory before they are made. The check stands in the argument: DuckDB
     # computes what is constant beforehand, and would not wait for a condition around the call.
     "room(n)": f"coalesce(n, 0) <= {_FREE} OR {ROOM}(least(n, 1e18)::BIGINT)",
+    "load(n)": f"coalesce(n, 0) <= {_FREE} OR {LOAD}(n::BIGINT)",
     "repeat(s, n)": f"repeat(s, CASE WHEN pg.room(strlen(s) * n::HUGEINT) THEN greatest(n, 0) ELSE {_TOO_LONG}"
     " END::BIGINT)",
     # What it grows by: as often as the one text is in there, by how much the other one is longer.
@@ -178,7 +181,7 @@ _MACROS = {
 
 # A macro that calls another is made after it.
 _FIRST = (
-    "room(n)", "bytes(x)", "replace(s, a, b)", "like_pattern(p)",
+    "room(n)", "load(n)", "bytes(x)", "replace(s, a, b)", "like_pattern(p)",
     "float_text(s)", "text(x)", "json_typeof(j)", "grouped(i)", "whole_text(i, z, p)", "fraction_text(f, o, fill)",
     "filled(s, fill, width)",
 )  # fmt: skip
@@ -283,5 +286,5 @@ DUCKDB = (
     minute second list_extract array_slice quantile_cont quantile_disc list first last arbitrary json_contains
     json_exists array_extract struct_extract
 """)
-    | {SIGNAL, SET, ROOM}
+    | {SIGNAL, SET, ROOM, LOAD}
 )

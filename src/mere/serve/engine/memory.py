@@ -89,6 +89,11 @@ class Watch:
         fits = longest <= ROW and total <= self._at_once and self._used() + total <= self.most
         return pa.array([fits] * len(sizes), pa.bool_())
 
+    def load(self, sizes: pa.Array) -> pa.Array:
+        """Another one: whether texts of so many bytes may be read or copied, of the rows that come at once."""
+        total = pc.sum(sizes).as_py() or 0
+        return pa.array([total <= self._at_once and self._used() + total <= self.most] * len(sizes), pa.bool_())
+
     def _run(self) -> None:
         before = self._used()
         while True:

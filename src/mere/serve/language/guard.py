@@ -18,6 +18,7 @@ from mere.serve.access import limits
 from mere.serve.catalog.calls import FUNCTIONS
 from mere.serve.catalog.rewrite import is_array_of_rows
 from mere.serve.engine import functions
+from mere.serve.language.mend import shared
 from mere.serve.parse.words import words
 from mere.serve.protocol.port import PgError
 
@@ -60,6 +61,9 @@ MOST_NODES = 100_000
 MOST_COLUMNS = 1664  # as in Postgres
 MOST_JOINS = 60  # DuckDB plans more of them for seconds, and cannot be interrupted meanwhile
 
+_SUBQUERY = 500  # nodes that DuckDB plans as long for as for a subquery in an expression
+_RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.SetOperation)
+
 
 def check(tree: exp.Expr) -> None:
     """PgError, unless the query reads and does nothing else."""
@@ -84,7 +88,8 @@ def _check_growth(tree: exp.Expr) -> None:
     sizes: dict[int, int] = {}
     for node in reversed(list(tree.walk())):
         inner = sum(sizes.get(id(each), 1) for each in node.iter_expressions())
-        sizes[id(node)] = 1 + inner * _repeats(node)
+        weight = _SUBQUERY if isinstance(node, exp.Subquery) and not isinstance(node.parent, _RELATIONS) else 1
+        sizes[id(node)] = weight + inner * _repeats(node)
         if sizes[id(node)] > MOST_NODES:
             raise PgError("54001", "the statement's calls are nested too deeply", position=position(node))
 
@@ -113,7 +118,19 @@ def _repeats(node: exp.Expr) -> int:
         return 1 if isinstance(node.parent, exp.DPipe) else functions.USES["room"] + 1
     if isinstance(node, exp.Like | exp.ILike):
         return functions.USES["like"]
+    if isinstance(node, exp.Subquery):
+        return functions.USES["load"] + 1 if _is_read(node) else 1
     return 2 if isinstance(node, exp.Div | exp.Mod) else 1
+
+
+def _is_read(node: exp.Expr) -> bool:
+    """Whether a function reads what it gives: then its length is asked for first."""
+    around = node.parent
+    while around is not None and not isinstance(around, exp.Query):
+        if shared.reads(around):
+            return True
+        around = around.parent
+    return False
 
 
 def check_node(node: exp.Expr) -> None:

@@ -16,7 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from mere.serve.access import limits
-from mere.serve.language.mend import arrays, calls, casts, likes, patterns
+from mere.serve.language.mend import arrays, calls, casts, likes, patterns, shared
 from mere.serve.language.mend import session as facts
 from mere.serve.language.mend.tree import call, cast, macro, number, roomy, text
 from mere.serve.protocol.port import PgError
@@ -42,7 +42,10 @@ def mend(tree: exp.Expr, context: Context) -> exp.Expr:
     # The deepest first: what is put in place of an expression holds the expression itself, mended.
     for node in reversed(list(tree.find_all(exp.Expr))):
         limits.go_on()
+        reads = shared.reads(node)
         mended = _mended(node, context)
+        if reads:
+            mended = shared.with_room(mended)
         if mended is not node:
             node.replace(mended)
     found: exp.Expr = holder.this
