@@ -455,6 +455,23 @@ def test_a_write_to_a_run_while_it_is_published_is_not_lost(lake: Lake, engine: 
     assert names(lake) == ["a.late"]
 
 
+def test_a_branch_takes_what_reached_its_target_while_it_was_published(lake: Lake, engine: Foreign) -> None:
+    lake.branch("dev")
+    engine.append("dev", "a.mine")
+
+    def write_late(point: str) -> None:
+        if point == "publish.prepared":
+            engine.append("main", "a.late")
+
+    faults.hook = write_late
+    try:
+        lake.publish("dev")
+    finally:
+        faults.hook = None
+    assert engine.pointer("dev", "a.late") == engine.pointer("main", "a.late") is not None
+    assert lake.at("dev").entries == lake.at().entries == lake.at(lake.resolve("dev").commit.id).entries
+
+
 def test_a_branch_that_is_deleted_while_it_is_published_is_named(lake: Lake, engine: Foreign) -> None:
     lake.branch("dev")
     engine.append("dev", "a.t")

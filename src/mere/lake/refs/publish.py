@@ -173,9 +173,18 @@ def _edit(store: Store, request: Request, parting: Divergence, changes: tuple[Ch
         run=request.run,
         source=request.source,
         after=request.after,
+        meets=_meets(parting, changes),
         reads={Key.of(table): base.get(Key.of(table)) for table in request.reads},
         fence=request.fence,
     )
+
+
+def _meets(parting: Divergence, changes: tuple[Change, ...]) -> int | None:
+    """Where the target has not moved, the branch is ahead of it by nothing but what is published; unless a guard has
+    put something else in the place of what was made there."""
+    made = {change.key: change.new for commit in parting.source for change in commit.changes}
+    same = not parting.target and all(made[change.key] == change.new for change in changes)
+    return parting.base.seq if same else None
 
 
 def conflict(key: Key, parting: Divergence, reader: MetadataReader) -> Conflict:

@@ -40,6 +40,7 @@ class Edit:
     run: str | None = None
     source: Ref | None = None  # must still be at this head
     after: After = After.STAY
+    meets: int | None = None  # if the target is still at this commit, it and the source hold the same after the edit
     reads: Mapping[Key, Entry | None] | None = None  # must also still stand, though they are not changed
     fence: Fence | None = None
     id: str = field(default_factory=lambda: secrets.token_hex(8))  # known beforehand, to ask whether it happened

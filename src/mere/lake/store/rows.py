@@ -417,8 +417,8 @@ def divergence(tx: Tx, ours: int, theirs: int) -> Divergence:
     return Divergence(to_commit(sides["base"][0]), tuple(commits[:own]), tuple(commits[own:]))
 
 
-def follow(tx: Tx, branch: Ref, target: str, seq: int) -> None:
-    """Start a branch again from the target's new head, touching only what either side changed since they parted."""
+def catch_up(tx: Tx, branch: Ref, target: str, seq: int) -> None:
+    """Give a branch what stands on its target, touching only what either side changed since they parted."""
     changes = [
         Change(Key(_SPACES[space], namespace, name), _to_entry(*entries[:2]), _to_entry(*entries[2:]))
         for space, namespace, name, *entries in tx.rows(
@@ -426,4 +426,8 @@ def follow(tx: Tx, branch: Ref, target: str, seq: int) -> None:
         )
     ]
     move_pointers(tx, branch.name, changes)
+
+
+def start_again(tx: Tx, branch: Ref, seq: int) -> None:
+    """Let a branch that holds what its target holds go on from the target's commit."""
     tx.run("UPDATE mere_refs SET line = ?, head = ? WHERE name = ?", (new_line(tx, seq), seq, branch.name))

@@ -170,7 +170,9 @@ class SqlStore(ABC):
             if edit.source and edit.after is After.DELETE:
                 rows.delete_ref(tx, edit.source.name)
             elif edit.source and edit.after is After.FOLLOW:
-                rows.follow(tx, edit.source, edit.target, commit.seq)
+                if target.head != edit.meets:
+                    rows.catch_up(tx, edit.source, edit.target, commit.seq)
+                rows.start_again(tx, edit.source, commit.seq)
             faults.point("commit.followed")
         faults.point("commit.durable")
         self.wrote = True
@@ -184,7 +186,8 @@ class SqlStore(ABC):
             self._lock(tx, [branch.name], target=onto.name)
             if rows.find_ref(tx, branch.name) != branch or rows.find_ref(tx, onto.name) != onto:
                 raise Moved
-            rows.follow(tx, branch, onto.name, onto.head)
+            rows.catch_up(tx, branch, onto.name, onto.head)
+            rows.start_again(tx, branch, onto.head)
             faults.point("rebase.followed")
             commit = None
             if edit.changes:
