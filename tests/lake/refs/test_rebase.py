@@ -52,7 +52,7 @@ def test_the_branch_as_it_was_can_be_brought_back(lake: Lake, engine: Foreign, a
     if at.catalog is None:
         said = CliRunner().invoke(main, command, catch_exceptions=False).stdout
         assert "changed on both, so it is as main has it: a.t" in said
-        assert f"to go back: mere revert --to {before.short_id} --on dev" in said
+        assert f"to go back: mere --lake {at.path} revert --to {before.short_id} --on dev" in said
         assert "to go back" not in CliRunner().invoke(main, command, catch_exceptions=False).stdout
     else:
         assert lake.rebase("dev").before.id == before.id
