@@ -21,6 +21,7 @@ from mere.lake.log.process import Process
 from mere.lake.log.runs import Run, RunStatus, holder
 from mere.lake.refs import attempts
 from mere.lake.store.port import Moved
+from mere.lake.store.sql import SqlStore
 from mere.names import TableName, next_attempt, run_of
 from tests.lake.foreign import Foreign
 from tests.lake.places import LOCAL, POSTGRES, Place, place
@@ -150,13 +151,34 @@ def test_what_a_run_has_not_signed_is_not_published(lake: Lake, engine: Foreign,
     assert lake.store.ref(begun.branch)
 
 
-def test_a_pointer_that_moved_past_the_guards_is_not_published(lake: Lake, engine: Foreign, begun: Run) -> None:
+def test_a_table_that_was_put_back_does_not_leave_the_rest_to_be_published(
+    lake: Lake, engine: Foreign, begun: Run
+) -> None:
+    """It is no change any more, so that the changes tell nothing of it: half a run would be published."""
+    engine.append(begun.branch, "a.other", 1)
+    fence = signed(lake, begun.branch)
+    before = lake.at().entries
+    engine.put(begun.branch, "a.t", lake.at(begun.branch).pointer("a.t"), lake.at().pointer("a.t"))
+    with pytest.raises(Unsigned, match=r"run r1 was written to by somebody else: a\.t on it"):
+        lake.publish(begun.branch, fence=fence)
+    assert lake.at().entries == before
+
+
+def test_a_pointer_that_moved_past_the_guards_is_not_published(lake: Lake, begun: Run) -> None:
     """The log tells nothing of it: it is seen in the transaction alone."""
     fence = signed(lake, begun.branch)
-    moved = {**fence.signed, Key.of(TABLE): lake.at().entry(TABLE)}
-    engine.append(begun.branch, "a.t", 1)
-    with pytest.raises(Unsigned):
-        lake.publish(begun.branch, fence=replace(fence, signed=moved))
+    before = lake.at().entries
+    past_the_guards(lake, f"UPDATE iceberg_tables SET metadata_location = 'x' WHERE catalog_name = '{begun.branch}'")
+    with pytest.raises(Unsigned, match=r"run r1 was written to by somebody else: a\.t on it"):
+        lake.publish(begun.branch, fence=fence)
+    assert lake.at().entries == before
+
+
+def past_the_guards(lake: Lake, sql: str) -> None:
+    store = lake.store
+    assert isinstance(store, SqlStore)
+    with store._write() as tx:
+        tx.run(sql)
 
 
 def test_a_run_whose_lease_was_taken_does_not_publish(lake: Lake, begun: Run) -> None:
