@@ -197,9 +197,10 @@ def mere(*arguments: str, given: str | None = None) -> Any:
 class Process:
     """`mere serve` as a process of its own."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, before: str = "") -> None:
+        script = f"{before}\nfrom mere.cli import main\nmain()"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mere", "serve", "--port", "0", "--json", *arguments],
+            [sys.executable, "-c", script, "serve", "--port", "0", "--json", *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout
@@ -215,15 +216,24 @@ class Process:
         _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
 
 @pytest.fixture
-def started(project: Path) -> Iterator[Process]:
+def user(project: Path) -> None:
     assert mere("user", "add", "ann", "--password-file", "-", given="s3cret\n").exit_code == 0
-    found = Process("--monitor-port", "0")
-    yield found
-    if found.process.poll() is None:
-        found.process.kill()
-        found.process.communicate()
+
+
+@pytest.fixture
+def started(user: None) -> Iterator[Process]:
+    with Process("--monitor-port", "0") as found:
+        yield found
 
 
 def test_the_command_serves_until_it_is_told_to_end(started: Process) -> None:
@@ -252,19 +262,26 @@ def test_the_command_serves_until_it_is_told_to_end(started: Process) -> None:
     assert "s3cret" not in " ".join(map(str, started.process.args))  # type: ignore[arg-type]
 
 
-def test_a_second_signal_does_not_wait(started: Process) -> None:
-    port = started.about["port"]
-    with psycopg.connect(f"host=127.0.0.1 port={port} dbname=main user=ann password=s3cret") as connection:
-        waiting = threading.Thread(target=lambda: _ignored(connection))
-        waiting.start()
-        time.sleep(0.5)
-        started.process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-        begin = time.monotonic()
-        code, _ = started.end(signal.SIGINT)
-        assert code == 0
-        assert time.monotonic() - begin < 9  # the grace is ten seconds
-        waiting.join()
+PATIENT = """
+import functools
+from mere.serve.gateway import server
+server.Settings = functools.partial(server.Settings, grace_seconds=3600)
+"""
+
+
+@pytest.mark.usefixtures("user")
+def test_a_second_signal_does_not_wait() -> None:
+    with Process("--monitor-port", "0", before=PATIENT) as started:
+        port, monitor = started.about["port"], started.about["monitor_port"]
+        with psycopg.connect(f"host=127.0.0.1 port={port} dbname=main user=ann password=s3cret") as connection:
+            waiting = threading.Thread(target=lambda: _ignored(connection))
+            waiting.start()
+            eventually(lambda: "workers 1/" in fetch(monitor, "/health")[1])
+            started.process.send_signal(signal.SIGINT)
+            eventually(lambda: fetch(monitor, "/health")[0] == 503)  # two signals at once are one
+            code, _ = started.end(signal.SIGINT)
+            assert code == 0
+            waiting.join()
 
 
 def _ignored(connection: psycopg.Connection[Any]) -> None:
