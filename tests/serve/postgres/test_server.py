@@ -213,7 +213,11 @@ class Process:
 
     def end(self, how: signal.Signals) -> tuple[int, str]:
         self.process.send_signal(how)
-        _, errors = self.process.communicate(timeout=60)
+        try:
+            _, errors = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # a client that waits for it would wait on
+            raise
         return self.process.returncode, errors
 
     def __enter__(self) -> Process:
