@@ -241,7 +241,7 @@ def ended_process() -> Process:
 
 def _script() -> str:
     return (
-        "import json, pathlib; from mere.lake import process;"
+        "import json, pathlib; from mere.lake.log import process;"
         f" process._PROC = pathlib.Path({str(process._PROC)!r});"
         " print(json.dumps(process.Process.mine().to_json()))"
     )
