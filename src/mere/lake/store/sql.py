@@ -15,11 +15,11 @@ import orjson
 
 from mere.errors import LakeError, RefExists
 from mere.lake import faults
-from mere.lake.log.commits import Commit, Entries, Key, Space
+from mere.lake.log.commits import Commit, Entries, Key
 from mere.lake.log.fence import Fence, lost_lease
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.log.runs import Run, RunStatus, holds
-from mere.lake.store import rows
+from mere.lake.store import pointers, rows
 from mere.lake.store.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.store.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
 from mere.lake.store.wholeness import damaged
@@ -330,7 +330,7 @@ class SqlStore(ABC):
         `without`, `expired`: as if these refs had been deleted and these commits expired already.
         """
         with self._read() as tx:
-            return _pointers(tx, frozenset(without), frozenset(expired))
+            return pointers.needed(tx, frozenset(without), frozenset(expired))
 
     def expire(self, seqs: Collection[int]) -> None:
         """A commit at which a ref stands is passed over: the ref may have been made since the caller looked."""
@@ -357,7 +357,7 @@ class SqlStore(ABC):
     def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None:
         """All that names a location in `moved`, pointer or property, names its new one, in one transaction."""
         with self._write() as tx:
-            _repoint(tx, moved)
+            pointers.move(tx, moved)
             faults.point("repoint.moved")
             tx.run("DELETE FROM mere_doomed")
             for key, value in (("root", root), ("lake_id", lake_id)):
@@ -409,43 +409,3 @@ def _leases(tx: Tx) -> list[Lease]:
             f"SELECT {_LEASE} FROM mere_leases ORDER BY target, namespace, name"
         )
     ]
-
-
-def _pointers(tx: Tx, without: frozenset[str], expired: frozenset[int]) -> set[str]:
-    rows_of_refs = tx.rows("SELECT catalog_name, metadata_location FROM iceberg_tables")
-    found = {location for name, location in rows_of_refs if name not in without}
-    parents: dict[int, int | None] = {}  # of the commits that are kept
-    whole: set[int | None] = {None}  # those of them whose entire history is kept
-    for seq, parent, gone in tx.rows("SELECT seq, parent, expired FROM mere_commits ORDER BY seq"):
-        if not gone and seq not in expired:
-            parents[seq] = parent
-            if parent in whole:
-                whole.add(seq)
-    changes = tx.rows("SELECT seq, old, new FROM mere_changes WHERE space = 'relation'")
-    found.update(entry for seq, *entries in changes if seq in parents for entry in entries)
-    # What stands at a commit stands at the next one too, unless the next one's change names it as the old. So the
-    # changes of all kept commits, and all that stands where they end, are all that is needed to read any of them;
-    # the change that once set a pointer may belong to a commit that has expired.
-    heads = {head for name, head in tx.rows("SELECT name, head FROM mere_refs") if name not in without}
-    for tip in parents.keys() - set(parents.values()) - heads - whole:
-        found.update(entry.value for key, entry in rows.entries_at(tx, tip).items() if key.space is Space.RELATION)
-    return {location for location in found if location is not None}
-
-
-def _repoint(tx: Tx, moved: Mapping[str, str]) -> None:
-    tx.run("CREATE TEMPORARY TABLE mere_moved (old TEXT PRIMARY KEY, new TEXT NOT NULL)")
-    tx.run_for(
-        "INSERT INTO mere_moved (old, new) SELECT old, new FROM {given}", Given(("old", "new"), list(moved.items()))
-    )
-    for table, column in (
-        ("iceberg_tables", "metadata_location"),
-        ("iceberg_tables", "previous_metadata_location"),
-        ("iceberg_namespace_properties", "property_value"),
-        ("mere_changes", "old"),
-        ("mere_changes", "new"),
-    ):
-        tx.run(
-            f"UPDATE {table} SET {column} = (SELECT m.new FROM mere_moved m WHERE m.old = {table}.{column})"
-            f" WHERE {column} IN (SELECT old FROM mere_moved)"
-        )
-    tx.run("DROP TABLE mere_moved")
