@@ -26,8 +26,9 @@ from mere.pipeline.plan.plan import plan, points_of
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.state import PROPERTY
 from mere.project.graph import Graph
+from mere.project.kinds import Kind
 from mere.project.load import load
-from mere.project.model import Kind, Model, Sql
+from mere.project.model import Model, Sql
 from mere.windows import NEVER, Spans, instant
 
 SNAPSHOTS, ROWS = 5, 100_000

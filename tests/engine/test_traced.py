@@ -10,7 +10,8 @@ import pytest
 from mere import Lake, Session
 from mere.names import TableName
 from mere.pipeline.build.lineage import is_traced, traced
-from mere.project.model import Input, Kind, Model, Python
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, Python
 from mere.sql.spark_plan import Kept
 from tests.conftest import OpenSession
 from tests.engine.conftest import OpenWarm

@@ -5,7 +5,8 @@ import pytest
 from mere.errors import UsageError
 from mere.names import TableName
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, Sql
 
 
 def model(name: str, *reads: str, tags: tuple[str, ...] = ()) -> Model:

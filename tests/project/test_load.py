@@ -7,8 +7,9 @@ import pytest
 
 from mere.errors import UsageError
 from mere.names import TableName
+from mere.project.kinds import Kind
 from mere.project.load import load
-from mere.project.model import Csv, Input, Kind, OnChange, Sql
+from mere.project.model import Csv, Input, OnChange, Sql
 from mere.windows import Grain
 from tests.project.conftest import MakeProject
 

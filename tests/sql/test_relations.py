@@ -13,8 +13,9 @@ from sqlglot import parse_one
 
 from mere.names import TableName
 from mere.project.graph import Graph
+from mere.project.kinds import Kind
 from mere.project.lineage import ColumnName, Lineage, reached
-from mere.project.model import Input, Kind, Model, Sql
+from mere.project.model import Input, Model, Sql
 from mere.sql.derivation import Origins, Relation
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.relations import relation_of

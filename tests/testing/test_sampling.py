@@ -6,7 +6,8 @@ import pytest
 
 from mere.names import TableName
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, Python, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, Python, Sql
 from mere.testing.sampling import Join, Sample, columns_read, driving, joins_of, samples
 
 ORDERS, CITIES, ITEMS = TableName("s", "orders"), TableName("s", "cities"), TableName("s", "items")

@@ -16,8 +16,9 @@ from mere.errors import ConfigError
 from mere.names import TableName, near
 from mere.project.files.settings import table_name
 from mere.project.graph import Graph
+from mere.project.kinds import Kind
 from mere.project.load import TESTS, Files
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.project.problems import Problems
 from mere.windows import Span, instant
 from mere.words import counted
@@ -255,7 +256,7 @@ def _line_of(root: Entry, name: str) -> int:
 
 def _is_staged(model: Model, found: Mapping[str, Entry]) -> bool:
     """What these models make of their query, only the pipeline knows."""
-    by_key = model.kind in (Kind.MERGE, Kind.SCD2) or any(each.changes for each in model.inputs)
+    by_key = model.kind.rules.by_key or any(each.changes for each in model.inputs)
     return by_key or "steps" in found or "this" in found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp, parse_one
 
 from mere.audits.quarantine import RowRule, row_rules
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.sql.derivation import ANY, NOTHING, ColumnName, Made, Origins, Output, Place, Relation, as_conditions, joined
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.spark_plan import PlanLineage
@@ -40,9 +40,9 @@ def with_settings(model: Model, relation: Relation) -> Relation:
 
 
 def _deciding(model: Model, relation: Relation) -> Iterator[tuple[str, str]]:
-    if model.kind is Kind.MERGE and model.latest_by:
+    if model.latest_by:
         yield from (("LATEST BY", name) for name in (model.latest_by, *model.key))
-    if model.kind is Kind.SCD2:
+    if model.kind.rules.adds:
         seen = model.compare or (
             [model.updated_at] if model.updated_at and not model.dump else [each.name for each in relation.outputs]
         )

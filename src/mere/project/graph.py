@@ -11,7 +11,7 @@ from functools import cached_property
 from mere.config import Whereabouts
 from mere.errors import ConfigError, UsageError
 from mere.names import TableName, near
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.project.problems import Problems
 from mere.sources.meaning import meaning, settings_of
 from mere.sources.source import Database, Files, Rest, Source
@@ -57,7 +57,7 @@ class Graph:
         for name, place in where.items():
             model = next((each for each in models.values() if str(each.name) == name), None)
             if model is None or not isinstance(model.body, Source):
-                known = [str(each) for each, of in models.items() if of.kind is Kind.SOURCE]
+                known = [str(each) for each, of in models.items() if isinstance(of.body, Source)]
                 raise ConfigError(f"there is no source {name}.{near(name, known)}", file=place.file, line=place.line)
             feed = model.body.feed
             if isinstance(feed, Files):
@@ -175,7 +175,7 @@ def _twice(first: Model, second: Model) -> ConfigError:
 
 def _new_rows_of_views(model: Model, models: Mapping[TableName, Model]) -> Iterator[ConfigError]:
     for each in model.inputs:
-        if (each.new_rows or each.changes) and each.table in models and models[each.table].kind is Kind.VIEW:
+        if (each.new_rows or each.changes) and each.table in models and not models[each.table].kind.rules.stored:
             yield ConfigError(
                 f"{each.table} is a view: which of its rows {'changed' if each.changes else 'are new'} cannot be known",
                 remedy="Read the table behind it, or write `kind: full`.",

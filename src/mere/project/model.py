@@ -9,27 +9,9 @@ from enum import StrEnum
 
 from mere.audits.audit import Audit
 from mere.names import TableName
+from mere.project.kinds import Kind
 from mere.sources.source import Source
 from mere.windows import FIRST, LAST, Grain, Span, Spans
-
-# The columns that an scd2 model has besides those of its query.
-HISTORY = VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
-
-
-class Kind(StrEnum):
-    SEED = "seed"  # a CSV file
-    FULL = "full"  # the whole table at every build
-    INCREMENTAL = "incremental"  # by time: whole windows are overwritten
-    APPEND = "append"  # the rows that were added to one input since the last build
-    MERGE = "merge"  # one row per key: the keys that changed are built again
-    SCD2 = "scd2"  # the history of each key: its versions, and from when to when each of them held
-    VIEW = "view"
-    SOURCE = "source"  # what comes from outside of the lake
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether a build may leave rows of earlier builds: only then does new code for what is new mean anything."""
-        return self in (Kind.INCREMENTAL, Kind.APPEND, Kind.MERGE, Kind.SCD2, Kind.SOURCE)
 
 
 class OnChange(StrEnum):
@@ -170,19 +152,19 @@ class Model:
     @property
     def writes(self) -> tuple[TableName, ...]:
         """The tables that a build of it makes or changes."""
-        if self.kind is Kind.SOURCE:
+        if isinstance(self.body, Source):
             return self.name, *self.name.companions
         return (self.name, self.name.quarantine) if self.quarantines else (self.name,)
 
     @property
     def row_key(self) -> tuple[str, ...]:
         """The columns that make a row of the table unique: of a history, a row is a version of its key."""
-        return (*self.key, VALID_FROM) if self.key and self.kind is Kind.SCD2 else self.key
+        return (*self.key, *self.kind.rules.adds_to_key) if self.key else ()
 
     @property
     def added_columns(self) -> tuple[str, ...]:
         """That the table has besides those of the query."""
-        return HISTORY if self.kind is Kind.SCD2 else ()
+        return self.kind.rules.adds
 
     def __str__(self) -> str:
         return str(self.name)

@@ -15,7 +15,8 @@ from mere.project.clocks import Clocks, of_schema
 from mere.project.digests import digest_of
 from mere.project.files.seed import columns_of
 from mere.project.graph import Graph
-from mere.project.model import Csv, Input, Kind, Model, Python, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Csv, Input, Model, Python, Sql
 from mere.sql.spark_plan import Kept, PlanLineage
 
 if TYPE_CHECKING:

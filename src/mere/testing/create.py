@@ -15,8 +15,9 @@ from mere.lake.iceberg.schema import schema_of
 from mere.names import TableName, near
 from mere.pipeline.run.request import Project
 from mere.project.cases import Case, read_case
+from mere.project.kinds import VALID_FROM, VALID_TO
 from mere.project.load import TESTS, Files
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.testing.run import table_of
 from mere.testing.sampling import columns_read, joins_of, sampled, samples
 from mere.windows import stamp
@@ -75,9 +76,9 @@ def _model(project: Project, text: str) -> Model:
 
 def _told_columns(case: Case, columns: list[str]) -> list[str]:
     """Without those that say when it was built."""
-    if case.model.kind is not Kind.SCD2 or case.model.updated_at or case.model.dump:
+    if not case.model.kind.rules.adds or case.model.updated_at or case.model.dump:
         return columns
-    return [name for name in columns if name not in ("valid_from", "valid_to")]
+    return [name for name in columns if name not in (VALID_FROM, VALID_TO)]
 
 
 def _text(name: str, model: Model, given: Mapping[TableName, pa.Table]) -> str:

@@ -16,8 +16,9 @@ from mere.cli.project.project_lineage import Tables, write_mermaid, write_page
 from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.project.graph import Graph
+from mere.project.kinds import Kind
 from mere.project.lineage import ColumnName
-from mere.project.model import Input, Kind, Model, Sql
+from mere.project.model import Input, Model, Sql
 from tests.cli.test_cli import Shell
 from tests.lake import iceberg_tables
 

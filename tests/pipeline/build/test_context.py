@@ -14,8 +14,9 @@ from mere.errors import ProjectError
 from mere.names import TableName
 from mere.pipeline.plan.plan import plan
 from mere.project.graph import Graph
+from mere.project.kinds import Kind
 from mere.project.load import load
-from mere.project.model import Input, Kind, Model, Sql, Time
+from mere.project.model import Input, Model, Sql, Time
 from mere.windows import FIRST, LAST, Grain, Span, Spans
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.fakes import FakeFacts, Table, build, day, days

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mere.pipeline.build.fold import AT, HERE, Fold
-from mere.project.model import HISTORY
+from mere.project.kinds import HISTORY
 from tests.conftest import OpenSession
 from tests.pipeline.histories import History, Rows, Timed, Version, compared, dumped, timed
 

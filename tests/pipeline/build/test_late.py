@@ -12,7 +12,8 @@ from mere.names import TableName
 from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.steps import Action, Wish
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, OnChange, Sql, Time
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, OnChange, Sql, Time
 from mere.windows import Grain, Spans
 from tests.pipeline.fakes import EPOCH, FakeFacts, Table, build, day, days, result
 

@@ -18,7 +18,8 @@ from mere.errors import RunFailed
 from mere.names import TableName
 from mere.pipeline.load.formats.lines import with_lines
 from mere.pipeline.load.records import LINE, RAW, WHY, Rows, json_rows, rows_of
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.sources.source import Declared, Files, Format, OnNewColumn, Portion, Source, Text, Trace
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from mere.pipeline.plan.steps import Action, Step, Wish
 from mere.pipeline.state.columns import Column
 from mere.pipeline.state.layout import layout_of
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, Promise, Python, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, Promise, Python, Sql
 from tests.pipeline.fakes import FakeFacts, Table, build
 
 SOURCE, SILVER, GOLD = (TableName("s", name) for name in ("source", "silver", "gold"))

@@ -11,7 +11,8 @@ from mere.pipeline.plan.plan import plan, plan_model, points_of
 from mere.pipeline.plan.steps import Action, Step, Wish
 from mere.pipeline.state.state import Point, Points
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, OnChange, Python, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, OnChange, Python, Sql
 from mere.windows import Grain
 from tests.pipeline.fakes import DAY, FakeFacts, Table
 

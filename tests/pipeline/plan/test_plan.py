@@ -18,7 +18,8 @@ from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.steps import Action, Step, Wish
 from mere.pipeline.state.state import State
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, OnChange, Sql, Time
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, OnChange, Sql, Time
 from mere.windows import Grain, Spans
 from tests.pipeline.fakes import EPOCH, FakeFacts, Table, build, carry_out, day, days, result
 

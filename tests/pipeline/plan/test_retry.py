@@ -16,7 +16,8 @@ from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.steps import Action, Wish
 from mere.pipeline.state.state import State
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, Sql, Time
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, Sql, Time
 from mere.windows import NEVER, Grain, Spans
 from tests.pipeline.fakes import FakeFacts, Table, build, days
 

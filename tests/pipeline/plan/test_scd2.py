@@ -9,7 +9,8 @@ from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.steps import Action, Step, Wish
 from mere.pipeline.state.state import State, shape_of
 from mere.project.graph import Graph
-from mere.project.model import Input, Kind, Model, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, Sql
 from tests.pipeline.fakes import DAY, EPOCH, FakeFacts, Table, carry_out
 
 RAW, DIM = TableName("s", "raw"), TableName("s", "dim")

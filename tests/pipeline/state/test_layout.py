@@ -8,7 +8,8 @@ from mere.lake.iceberg import schema
 from mere.lake.query import show
 from mere.names import TableName
 from mere.pipeline.state.layout import Layout, Part, are_cut_at_windows, layout_of
-from mere.project.model import Kind, Model, Sql, Time
+from mere.project.kinds import Kind
+from mere.project.model import Model, Sql, Time
 from mere.windows import Grain
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import FIRST, Row, Shop

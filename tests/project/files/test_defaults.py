@@ -8,7 +8,7 @@ from mere.errors import UsageError
 from mere.names import TableName
 from mere.pipeline.plan.plan import same_code
 from mere.pipeline.state.state import shape_of
-from mere.project.model import Kind
+from mere.project.kinds import Kind
 from mere.windows import Grain
 from tests.project.conftest import MakeProject
 

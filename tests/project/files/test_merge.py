@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mere.names import TableName
-from mere.project.model import Input, Kind, OnChange
+from mere.project.kinds import Kind
+from mere.project.model import Input, OnChange
 from tests.project.conftest import MakeProject
 
 FILE = "models/gold/m.sql"

@@ -9,7 +9,8 @@ import pytest
 from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project.functions import function
-from mere.project.model import Input, Kind, OnChange, Python
+from mere.project.kinds import Kind
+from mere.project.model import Input, OnChange, Python
 from mere.windows import Grain
 from tests.project.conftest import MakeProject, ProjectFolder
 

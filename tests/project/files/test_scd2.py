@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mere.project.check.check import check
-from mere.project.model import HISTORY, Kind
+from mere.project.kinds import HISTORY, Kind
 from tests.project.conftest import MakeProject
 
 FILE = "models/dim/customers.sql"

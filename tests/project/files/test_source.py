@@ -12,7 +12,8 @@ from mere.audits.audit import DEFAULT_MAX_BAD
 from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project.files.source import READABLE
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.sources import declaration
 from mere.sources.meaning import differences
 from mere.sources.source import (

@@ -26,7 +26,7 @@ from mere.pipeline.plan.steps import Action
 from mere.pipeline.run.record import said
 from mere.pipeline.run.request import Event, Finished, Listener, Project, Request
 from mere.pipeline.run.run import run as carry_out
-from mere.project.model import Kind
+from mere.project.kinds import Kind
 from mere.words import counted
 
 # What is said of the rows of every model, in the events and in the record with `rows_` before it.

@@ -27,7 +27,8 @@ from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import CHANGE, Between, changed_rows
 from mere.pipeline.write.query import query, replace_all
 from mere.pipeline.write.table import expr, fit, name_of, prepare, quoted
-from mere.project.model import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO, Sql
+from mere.project.kinds import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO
+from mere.project.model import Sql
 from mere.windows import NEVER, Spans, stamp
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from mere.pipeline.write.changes import comparable
 from mere.pipeline.write.table import expr, field_of, quoted
-from mere.project.model import IS_CURRENT as CURRENT
-from mere.project.model import VALID_FROM as FROM
-from mere.project.model import VALID_TO as TO
+from mere.project.kinds import IS_CURRENT as CURRENT
+from mere.project.kinds import VALID_FROM as FROM
+from mere.project.kinds import VALID_TO as TO
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

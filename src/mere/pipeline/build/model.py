@@ -47,7 +47,8 @@ from mere.pipeline.state.state import PROPERTY, Point, Points, State
 from mere.pipeline.write import changes as changed
 from mere.pipeline.write import query, table, timeless
 from mere.pipeline.write.query import WRITTEN, Workshop
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.sources.cache import cache_folder
 from mere.sources.offered import Outside
 from mere.sources.source import Portion, Source
@@ -189,9 +190,10 @@ class _Work:
         self.state = None if step.afresh or standing is None else standing.state
         self.done = done_before(step.model, self.state, before) if self.state else NEVER
         self.sample = site.wish.partial or reads_samples(step.model, before)
-        known = standing is not None and (not standing.view or step.model.kind is Kind.VIEW)
+        stored = step.model.kind.rules.stored
+        known = standing is not None and not (standing.view and stored)
         self.old = before.tables.metadata(step.model.name) if known else None
-        if standing and standing.view != (step.model.kind is Kind.VIEW):
+        if standing and standing.view == stored:
             site.lake.drop(str(step.model), on=site.branch)
         self.sieve: Sieve | Loading = Sieve(step, site.lake, site.branch, site.run, site.shop)
         if isinstance(step.model.body, Source):
@@ -294,7 +296,7 @@ class _Work:
             )
 
     def outcome(self) -> Built:
-        if self.model.kind is Kind.VIEW:
+        if not self.model.kind.rules.stored:
             return Built(self.step, metadata=self._metadata())
         new = self._metadata()
         size = sum(
@@ -328,8 +330,7 @@ class _Work:
             spans = spans | self.done
             target = self.site.lake.at(self.site.target)
             old = target.metadata(name) if name in target else None
-        by_key = self.model.kind in (Kind.MERGE, Kind.SCD2)
-        written = rows_written(_since(new, old) if by_key else _own(new, old))
+        written = rows_written(_since(new, old) if self.model.kind.rules.by_key else _own(new, old))
         if not self.model.inputs:  # a seed
             return Accounting(written + counts.bad, written, counts.bad)
         if self.model.time:
@@ -353,7 +354,7 @@ class _Work:
             schema = shop.spark.table(table.name_of(self.model.name)).schema
             windows = query.within(schema, time_.column, *(self.state.done | self.step.spans))
             scope = Scope(time_.column, windows)
-        metadata = None if self.model.kind is Kind.VIEW else self._metadata()
+        metadata = self._metadata() if self.model.kind.rules.stored else None
         ask = partial(
             evaluate,
             self.model.name,

@@ -30,7 +30,7 @@ from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import Between, changed_keys
 from mere.pipeline.write.query import replace_all
 from mere.pipeline.write.table import expr, fit, name_of, prepare, quoted
-from mere.project.model import VALID_FROM
+from mere.project.kinds import VALID_FROM
 from mere.windows import NEVER, Spans
 
 if TYPE_CHECKING:

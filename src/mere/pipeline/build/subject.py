@@ -18,7 +18,8 @@ from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import CHANGE, Between, changed_rows
 from mere.pipeline.write.query import Workshop, query
 from mere.pipeline.write.table import expr, field_of, quoted
-from mere.project.model import HISTORY, Input, Model
+from mere.project.kinds import HISTORY
+from mere.project.model import Input, Model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,8 @@ from mere.lake.lake import Lake
 from mere.pipeline.write.companions import declared, standing
 from mere.pipeline.write.query import Workshop
 from mere.pipeline.write.table import expr, name_of, prepare
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.sources.ledger import ABOUT, COLUMNS, row_of
 from mere.sources.source import Loaded
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mere.audits.audit import Audit
 from mere.pipeline.plan.steps import Action, Facts, Step
 from mere.pipeline.state.state import State, digest
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 
 
 def asked(model: Model) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def unasked(model: Model, state: State) -> list[Audit]:
 
 def with_unasked(step: Step, state: State) -> Step:
     new = unasked(step.model, state)
-    if not new or step.action is not Action.SKIP or step.model.kind is Kind.VIEW:
+    if not new or step.action is not Action.SKIP or not step.model.kind.rules.stored:
         return step
     return replace(step, action=Action.AUDIT, reasons=(f"new audit{'' if len(new) == 1 else 's'}: {_named(new)}",))
 

@@ -12,7 +12,7 @@ from mere.pipeline.state.columns import renames
 from mere.pipeline.state.layout import layout_of
 from mere.pipeline.state.state import State
 from mere.project.graph import Graph
-from mere.project.model import Kind, Model, Sql
+from mere.project.model import Model, Sql
 
 _WRITES = (Action.BUILD, Action.WINDOWS, Action.ROWS, Action.KEYS, Action.LOAD)
 
@@ -35,7 +35,7 @@ def with_table(step: Step, state: State, facts: Facts, same_code: bool, moved: I
 
 def _laid_out(step: Step, state: State) -> list[str]:
     model = step.model
-    if model.kind is Kind.VIEW or state.layout is None:
+    if not model.kind.rules.stored or state.layout is None:
         return []
     changed = layout_of(model).since(state.layout)
     rewritten = step.action is Action.BUILD
@@ -44,7 +44,7 @@ def _laid_out(step: Step, state: State) -> list[str]:
 
 def _alterations(model: Model, facts: Facts) -> list[str]:
     """Of columns, as the model declares them: what can be done without a build."""
-    if model.kind is Kind.VIEW or not (model.was or model.contract):
+    if not model.kind.rules.stored or not (model.was or model.contract):
         return []
     columns = facts.columns(model.name)
     renamed = [str(change) for change in renames([each.name for each in columns], model.was, model.was)]
@@ -64,7 +64,7 @@ def _too_early(model: Model, facts: Facts, moved: set[str]) -> str:
 def tightened(model: Model, facts: Facts) -> list[str]:
     """Columns that may be null in the table, and not by the contract: nothing but a build makes that sure."""
     required = {name.casefold() for name, each in model.contract.items() if not each.nullable}
-    if not required or model.kind in (Kind.APPEND, Kind.SCD2, Kind.SOURCE, Kind.VIEW):
+    if not required or not model.kind.rules.rebuilds:
         return []
     nullable = [each.name for each in facts.columns(model.name) if not each.required]
     return [f"{name} may not be null any more" for name in nullable if name.casefold() in required]
@@ -105,7 +105,7 @@ def _remedy(model: Model, drops: Sequence[str]) -> str:
 def keeps_columns(step: Step) -> bool:
     """Whether those who read the table need not look at it: neither its rows nor its columns change."""
     if step.action is Action.AUDIT:
-        return step.model.kind is not Kind.VIEW
+        return step.model.kind.rules.stored
     return step.action is Action.ALTER and not step.model.was
 
 

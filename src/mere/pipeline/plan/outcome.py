@@ -9,7 +9,6 @@ from mere.pipeline.plan.audits import asked
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.layout import layout_of
 from mere.pipeline.state.state import Points, State, settings_of, shape_of
-from mere.project.model import Kind
 from mere.windows import NEVER, Spans
 
 
@@ -36,7 +35,7 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         return state
     if step.action is Action.ALTER:
         return replace(before, run=run, layout=state.layout)
-    if step.action is Action.AUDIT and model.kind is not Kind.VIEW:
+    if step.action is Action.AUDIT and model.kind.rules.stored:
         return replace(before, run=run, towards={}, done=NEVER, audits=state.audits)
     return replace(state, built=before.built | step.spans, observed=state.observed or before.observed)
 

@@ -22,7 +22,8 @@ from mere.pipeline.plan.retry import with_retry
 from mere.pipeline.plan.steps import Action, Delta, Facts, Plan, Standing, Step, Wish, load_of
 from mere.pipeline.state.state import Point, Points, State, shape_of
 from mere.project.graph import Graph
-from mere.project.model import Csv, Input, Kind, Model, OnChange, Sql, Time
+from mere.project.kinds import Kind
+from mere.project.model import Csv, Input, Model, OnChange, Sql, Time
 from mere.sql.canonical import same_sql
 from mere.windows import LAST, NEVER, Grain, Span, Spans, stamp
 
@@ -96,7 +97,7 @@ def _due(model: Model, standing: Standing, facts: Facts, wish: Wish, effects: Ef
         if model.kind is Kind.SOURCE:
             return _blocked(model, f"{because[0]}: what was loaded may not be there any more")
         return _afresh(model, facts, wish, effects, *because)
-    keeps_code = model.kind.keeps_rows and model.name in wish.forward_only
+    keeps_code = model.kind.rules.keeps_rows and model.name in wish.forward_only
     if model.kind is Kind.SOURCE and not keeps_code and (asks := loading.other_settings(model, state, facts)):
         return asks
     if not some and not keeps_code and not same_code(model, state.code):

@@ -16,7 +16,8 @@ from mere.pipeline.plan import source as loading
 from mere.pipeline.plan.steps import Action, Facts, Step, Wish, load_of
 from mere.pipeline.state.state import PROPERTY
 from mere.project.graph import Graph
-from mere.project.model import Kind, Model, Time
+from mere.project.kinds import Kind
+from mere.project.model import Model, Time
 from mere.windows import NEVER, Span, Spans, instant
 
 _WHY = "its quarantined rows are tried again"

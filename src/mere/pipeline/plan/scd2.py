@@ -8,7 +8,8 @@ from dataclasses import replace
 from mere.pipeline.plan.steps import Action, Facts, Step
 from mere.pipeline.state.observations import Observation
 from mere.pipeline.state.state import State
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.words import counted
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from mere.pipeline.plan.steps import Action, Facts, Load, Step, Wish
 from mere.pipeline.state.state import State
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.sources.meaning import FILES, differences
 from mere.sources.offered import Offered
 from mere.sources.pattern import Pattern
@@ -221,5 +221,4 @@ def _shown(portion: Portion) -> str:
 
 def _source(model: Model) -> Source:
     assert isinstance(model.body, Source)
-    assert model.kind is Kind.SOURCE
     return model.body

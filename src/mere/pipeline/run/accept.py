@@ -15,7 +15,8 @@ from mere.pipeline.plan.plan import points_of
 from mere.pipeline.state.layout import layout_of
 from mere.pipeline.state.state import PROPERTY, Point, Points, State, settings_of, shape_of
 from mere.project.graph import Graph
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.windows import NEVER
 
 States = dict[str | TableName, Mapping[str, str | None]]
@@ -26,7 +27,7 @@ def accepted(model: Model, facts: LakeFacts) -> State:
     standing = facts.standing(model.name)
     if standing is None:
         raise UsageError(f"{model} is not on {facts.ref}, so there is nothing to accept.", remedy=f"mere run {model}")
-    if standing.view != (model.kind is Kind.VIEW):
+    if standing.view == model.kind.rules.stored:
         raise UsageError(f"{model} is {'a view' if standing.view else 'a table'} on {facts.ref}; the model is not.")
     if standing.state and standing.state.sample:
         raise UsageError(
@@ -38,10 +39,10 @@ def accepted(model: Model, facts: LakeFacts) -> State:
     if model.time:
         built = built | facts.extent(model.name, model.time.column).widened(model.time.grain)
     inputs, observed, pending, left_out = points_of(model, facts), None, NEVER, dict[str, Point]()
-    if standing.changed_by and standing.state and model.kind.keeps_rows:
+    if standing.changed_by and standing.state and model.kind.rules.keeps_rows:
         # Its own rows are right as they stand; what is new for it still arrives.
         inputs, pending = standing.state.inputs, standing.state.pending
-    if model.kind is Kind.APPEND and standing.state:
+    if standing.state:
         inputs, left_out = _without_exchanged(model, standing.state, inputs, facts)
     if model.kind is Kind.SCD2:
         inputs, observed = _observed(model, standing.state, facts)
@@ -92,7 +93,7 @@ def with_code(lake: Lake, graph: Graph, names: Iterable[TableName], facts: LakeF
     states: States = {}
     for name in names:
         model, standing = graph.models[name], facts.standing(name)
-        if model.kind.keeps_rows and standing and standing.state:
+        if model.kind.rules.keeps_rows and standing and standing.state:
             state = replace(standing.state, code=model.code, settings=settings_of(model))
             states[name] = {PROPERTY: state.to_json()}
     return lake.set_properties(states, on=on) if states else None

@@ -16,7 +16,8 @@ from mere.names import TableName
 from mere.pipeline.plan.facts import LakeFacts
 from mere.pipeline.run.documents import Json, columns_document, model_document, range_document, table_document
 from mere.project.graph import Graph
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.sources.source import Source
 
 SCHEMA_VERSION = 1

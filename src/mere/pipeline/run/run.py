@@ -47,7 +47,7 @@ from mere.pipeline.state.signed import Signed, sign
 from mere.pipeline.write.query import Workshop, make_namespaces
 from mere.pipeline.write.table import BreakingChange
 from mere.project.functions import function
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.sources.offered import Outside
 from mere.sources.source import Database, Portion, Source
 
@@ -387,7 +387,7 @@ class _Running:
         """Where rows come into what is built: of these a share is taken, and not of that share a share again."""
         share = self.request.wish.sample
         # What a source brings is brought whole: the ledger says that it is there.
-        built = {step.model.name for step in due.building if step.model.kind is not Kind.SOURCE}
+        built = {step.model.name for step in due.building if not isinstance(step.model.body, Source)}
         read = {each.table for step in due.building for each in step.model.inputs}
         return {} if share is None else dict.fromkeys(read - built, share)
 

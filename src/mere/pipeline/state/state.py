@@ -13,7 +13,8 @@ import orjson
 from mere.audits.quarantine import Counts
 from mere.lake.iceberg.properties import STATE as PROPERTY
 from mere.pipeline.state.layout import Layout
-from mere.project.model import Kind, Model, NullTimes
+from mere.project.kinds import Kind
+from mere.project.model import Model, NullTimes
 from mere.sources.source import Source
 from mere.windows import NEVER, Spans, in_words, instant, stamp
 
@@ -132,12 +133,13 @@ def _points(raw: Mapping[str, list[Any]]) -> dict[str, Point]:
 def shape_of(model: Model) -> str:
     """The settings that change what is in the table, in words that a plan can show."""
     by_time = f" by {model.time.grain} of {model.time.column}" if model.time else ""
+    of_kind = _SHAPES[model.kind](model) if model.kind in _SHAPES else ""
     inputs = [f"new rows of {each.table}" for each in model.inputs if each.new_rows]
     context = [f"looks {in_words(model.time.context)} back"] if model.time and model.time.context else []
     inputs += [f"changes of {each.table}" for each in model.inputs if each.changes]
     if isinstance(model.body, Source):
         return f"{model.kind} of {type(model.body.feed).__name__.lower()}"
-    return "; ".join([f"{model.kind}{by_time}{_by_key(model)}{_versions(model)}", *context, *inputs])
+    return "; ".join([f"{model.kind}{by_time}{of_kind}", *context, *inputs])
 
 
 def settings_of(model: Model) -> Mapping[str, str]:
@@ -145,19 +147,18 @@ def settings_of(model: Model) -> Mapping[str, str]:
 
 
 def _by_key(model: Model) -> str:
-    if model.kind is not Kind.MERGE:
-        return ""
     latest = f", the latest by {model.latest_by}" if model.latest_by else ""
     return f" by {', '.join(model.key)}{latest}"
 
 
 def _versions(model: Model) -> str:
     """How the versions of a history are told apart."""
-    if model.kind is not Kind.SCD2:
-        return ""
     comparing = f"comparing {', '.join(model.compare) or 'all columns'}"
     by = f"dumps of {model.dump}, {comparing}" if model.dump else model.updated_at or comparing
     return f" of {', '.join(model.key)} by {by}"
+
+
+_SHAPES = {Kind.MERGE: _by_key, Kind.SCD2: _versions}
 
 
 def digest(text: str) -> str:

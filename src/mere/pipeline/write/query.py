@@ -30,7 +30,7 @@ from mere.pipeline.write.changes import (
 )
 from mere.pipeline.write.returned import checked
 from mere.pipeline.write.table import check_columns, comment, expr, field_of, fit, name_of, prepare, quoted
-from mere.project.model import Csv, Input, Kind, Model, Python, Sql, Time
+from mere.project.model import Csv, Input, Model, Python, Sql, Time
 from mere.sources.source import Source
 from mere.windows import NEVER, Span, Spans, instant
 
@@ -96,7 +96,7 @@ def build(
     `since` and `to`: from where to where an append model reads the rows added to its input. `table`: what stands there.
     """
     model = step.model
-    if model.kind is Kind.VIEW:
+    if not model.kind.rules.stored:
         _make_view(step, table, shop)
         yield NEVER
     elif model.time:

@@ -14,7 +14,7 @@ from mere.pipeline.state.columns import Change, Column, What, compare, of_query,
 from mere.pipeline.state.layout import Part, is_ordered_as, layout_of, partitions
 from mere.pipeline.state.state import PROPERTY, State
 from mere.pipeline.write import contract
-from mere.project.model import Kind, Model
+from mere.project.model import Model
 from mere.sources.source import Files, Source
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class BreakingChange(RunFailed):
         rename = f"\nIf it has another name now: `columns: {{new_name: {{was: {lost}}}}}`." if lost else ""
         let_go = f"mere run --allow-breaking {model}"
         remedy = f"Keep the column in the query as it was, or let it go: {let_go}{rename}"
-        if model.kind is Kind.SOURCE:  # which changes like this only where all of it is loaded again
+        if isinstance(model.body, Source):  # which changes like this only where all of it is loaded again
             remedy = f"mere run --full-refresh --allow-breaking {model}   to load it so"
         super().__init__("\n".join([f"{model.file}: {told[0]}", *told[1:]]), remedy=remedy)
 
@@ -302,7 +302,7 @@ def _properties(model: Model, schema: StructType) -> dict[str, str]:
 def _goes_by_key(model: Model) -> bool:
     if isinstance(model.body, Source):
         return bool(model.key) and not isinstance(model.body.feed, Files)
-    return model.kind in (Kind.MERGE, Kind.SCD2)
+    return model.kind.rules.by_key
 
 
 def _told_in_full(model: Model) -> list[str]:

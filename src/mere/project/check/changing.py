@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from mere.project.check.findings import Finding, position
-from mere.project.model import Kind, Model, Python, Sql
+from mere.project.kinds import Kind
+from mere.project.model import Model, Python, Sql
 from mere.project.rules import Rule
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def _remedy(name: str, model: Model) -> str:
         return f"Number the rows in an order: `row_number() OVER (ORDER BY {key})`."
     if name in _OTHERS:
         return "Leave it out: it depends on who runs the model and where."
-    if model.kind is Kind.SCD2:
+    if model.kind.rules.adds:
         return "Leave it out: an scd2 model knows from when each version holds. Add it where the history is read."
-    kind = "`kind: full` and " if model.kind is Kind.VIEW else ""
+    kind = "`kind: full` and " if not model.kind.rules.stored else ""
     return (
         f"Write `{_TIMES[name]}` in its place, and {kind}`now: day` in the header:"
         " it is bound once per run and part of the state."

@@ -20,8 +20,9 @@ from mere.project.clocks import Clocks, of_types
 from mere.project.digests import digest_of
 from mere.project.files.seed import columns_of
 from mere.project.graph import maker_of
+from mere.project.kinds import VALID_FROM, VALID_TO, Kind
 from mere.project.load import Files
-from mere.project.model import VALID_FROM, VALID_TO, Csv, Kind, Model, Python, Sql
+from mere.project.model import Csv, Model, Python, Sql
 from mere.project.rules import Rule
 from mere.project.schemas import clocks_in_lake, columns_in_lake
 from mere.sources.source import OnNewColumn, Source
@@ -319,9 +320,9 @@ def _audit_queries(audit: Audit, table: TableName) -> Iterator[exp.Expr]:
 
 
 def _undeclared(model: Model) -> Iterator[Finding]:
-    if not model.key and model.kind is not Kind.VIEW:
+    if not model.key and model.kind.rules.stored:
         yield about(Rule.MISSING_KEY, model, "no `key` says what makes a row unique", "Write `key: [column]`.")
-    if not model.audits and model.kind not in (Kind.VIEW, Kind.SEED):
+    if not model.audits and model.kind.rules.stored and not isinstance(model.body, Csv):
         message = "no audit keeps a bad row from being published"
         yield about(Rule.MISSING_AUDIT, model, message, "Write for example `audits: [{not_null: column}]`.")
 

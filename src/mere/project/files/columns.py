@@ -9,7 +9,8 @@ from typing import Any
 
 from mere.entries import Entry
 from mere.names import near
-from mere.project.model import Kind, Promise
+from mere.project.kinds import Kind
+from mere.project.model import Promise
 from mere.project.problems import Problems
 
 COLUMN_KEYS = ("description", "was")
@@ -64,7 +65,7 @@ def _promise(entry: Entry, kind: Kind, name: str, descriptions: dict[str, str]) 
     if "type" not in given:
         raise entry.error(f"the contract does not say the type of `{name}`", f"Write `{name}: {{type: string}}`.")
     nullable = given["nullable"].flag() if "nullable" in given else True
-    if not nullable and kind is Kind.VIEW:
+    if not nullable and not kind.rules.stored:
         raise given["nullable"].error(
             "`nullable` has no effect: the model is a view, and keeps no rows", "Remove it, or write an audit."
         )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mere.audits.audit import Audit
 from mere.entries import Entry
 from mere.errors import ConfigError
 from mere.names import TableName, near
 from mere.project.files.settings import DeclaredKey, Place, Settings
-from mere.project.model import Input, Kind
+from mere.project.kinds import Kind
+from mere.project.model import Input
 from mere.project.problems import Problems
 
 # How a user writes that an input is read in such a way: in a header, or as a parameter's default.
 Written = Callable[[TableName, str, str], str]
 NO_DOUBTS: Mapping[TableName, str] = {}
-_BY_KEY = (Kind.MERGE, Kind.SCD2)
 
 
 def in_header(table: TableName, setting: str, value: str) -> str:
@@ -108,6 +108,20 @@ def refuse_latest_of_changes(model: Settings, inputs: Iterable[Input], file: str
             )
 
 
+@dataclass(frozen=True)
+class _Reader:
+    """The model that reads the inputs: where it stands, and what is told to its author."""
+
+    file: str
+    line: int
+    written: Written
+    problems: Problems
+    doubts: Mapping[TableName, str]
+
+    def problem(self, message: str, remedy: str, line: int | None = None) -> None:
+        self.problems.add(ConfigError(message, remedy=remedy, file=self.file, line=line or self.line))
+
+
 def complete(
     kind: Kind,
     inputs: list[Input],
@@ -118,96 +132,96 @@ def complete(
     doubts: Mapping[TableName, str] = NO_DOUBTS,
 ) -> tuple[Input, ...]:
     """The inputs by the rules of the kind; `line` is where the model starts. `doubts`: why a time was not found."""
-
-    def problem(message: str, remedy: str, at: int = line) -> None:
-        problems.add(ConfigError(message, remedy=remedy, file=file, line=at))
-
+    model = _Reader(file, line, written, problems, doubts)
     for each in inputs:
-        if each.new_rows and kind is not Kind.APPEND:
-            problem(f"`new_rows` of {each.table} has no effect: the model is {kind}", "Remove it.", each.line)
-        if each.time and kind not in (Kind.INCREMENTAL, Kind.APPEND):
-            problem(f"`time` of {each.table} has no effect: the model is {kind}", "Remove it.", each.line)
-        if each.on_change and kind in (Kind.FULL, Kind.SCD2, Kind.VIEW):
-            problem(f"`on_change` of {each.table} has no effect: the model is {kind}", "Remove it.", each.line)
-        if each.key and kind not in _BY_KEY:
-            problem(f"`key` of {each.table} has no effect: the model is {kind}", "Remove it.", each.line)
-        if each.changes and kind not in (Kind.MERGE, Kind.APPEND):
-            problem(f"the model is {kind}, which takes no `changes`", 'Write `table("…")`.', each.line)
+        for setting in ("new_rows", "time", "on_change", "key"):
+            if getattr(each, setting) and setting not in kind.rules.inputs:
+                model.problem(
+                    f"`{setting}` of {each.table} has no effect: the model is {kind}", "Remove it.", each.line
+                )
+        if each.changes and "changes" not in kind.rules.inputs:
+            model.problem(f"the model is {kind}, which takes no `changes`", 'Write `table("…")`.', each.line)
         if each.time and each.on_change:
-            problem(
+            model.problem(
                 f"{each.table} is read by its `time`, so `on_change` has no effect", "Keep one of the two.", each.line
             )
         if each.key and each.on_change:
-            problem(
+            model.problem(
                 f"{each.table} is read by its `key`, so `on_change` has no effect", "Keep one of the two.", each.line
             )
-    if kind is Kind.INCREMENTAL:
-        _incremental(inputs, written, problem, doubts)
-    if kind is Kind.SCD2 and not inputs:
-        problem("an scd2 model needs an input, whose history it keeps", "Read a table, or write `kind: full`.")
-    if kind is Kind.MERGE:
-        return _by_key(inputs, written, problem, doubts)
-    if kind is Kind.APPEND:
-        looked_up = [each for each in inputs if each.lookup]
-        return (*_append([each for each in inputs if not each.lookup], written, problem), *looked_up)
-    return tuple(inputs)
+    rule = _RULES.get(kind)
+    return tuple(inputs) if rule is None else rule(inputs, model)
 
 
-def _incremental(
-    inputs: list[Input], written: Written, problem: Callable[..., None], doubts: Mapping[TableName, str]
-) -> None:
+def _incremental(inputs: list[Input], model: _Reader) -> tuple[Input, ...]:
     for each in inputs:
         if each.time is None and each.on_change is None:
-            because = f": {doubts[each.table]}" if each.table in doubts else ""
-            problem(
+            because = f": {model.doubts[each.table]}" if each.table in model.doubts else ""
+            model.problem(
                 f"it is not known which windows a change of {each.table} touches{because}",
-                f"If a column of it says so: {written(each.table, 'time', 'its_column')}. If it is read whole:"
-                f" {written(each.table, 'on_change', 'rebuild')}, or `ignore` to leave the built windows as they are.",
+                f"If a column of it says so: {model.written(each.table, 'time', 'its_column')}. If it is read whole:"
+                f" {model.written(each.table, 'on_change', 'rebuild')}, or `ignore` to leave the built windows as"
+                " they are.",
                 each.line,
             )
     if not any(each.time or each.on_change is None for each in inputs):
-        problem(
+        model.problem(
             "an incremental model needs an input that is read in windows",
             "Compare a column of one with :start and :end, or write `kind: full`.",
         )
+    return tuple(inputs)
 
 
-def _by_key(
-    inputs: list[Input], written: Written, problem: Callable[..., None], doubts: Mapping[TableName, str]
-) -> tuple[Input, ...]:
+def _history(inputs: list[Input], model: _Reader) -> tuple[Input, ...]:
+    if not inputs:
+        model.problem("an scd2 model needs an input, whose history it keeps", "Read a table, or write `kind: full`.")
+    return tuple(inputs)
+
+
+def _by_key(inputs: list[Input], model: _Reader) -> tuple[Input, ...]:
     for each in inputs:
         if not (each.key or each.on_change or each.changes or each.lookup):
-            because = f": {doubts[each.table]}" if doubts.get(each.table) else ""
-            problem(
+            because = f": {model.doubts[each.table]}" if model.doubts.get(each.table) else ""
+            model.problem(
                 f"it is not known which keys a change of {each.table} touches{because}",
-                f"If columns of it say so: {written(each.table, 'key', 'its_column')}. If it is read whole:"
-                f" {written(each.table, 'on_change', 'rebuild')}, or `ignore` to leave the rows that are there.",
+                f"If columns of it say so: {model.written(each.table, 'key', 'its_column')}. If it is read whole:"
+                f" {model.written(each.table, 'on_change', 'rebuild')}, or `ignore` to leave the rows that are there.",
                 each.line,
             )
     keyed = [each for each in inputs if each.key]
     if inputs and not keyed and not any(each.changes or not each.on_change for each in inputs):
-        problem("a merge model needs an input that is read by its key", "Write `kind: full`.")
+        model.problem("a merge model needs an input that is read by its key", "Write `kind: full`.")
     # What is built together must be known by every one of them.
     shared = [name for name, _ in keyed[0].key if all(name in dict(each.key) for each in keyed)] if keyed else []
     if keyed and not shared:
-        problem(
+        model.problem(
             "no column of the key is known for all of " + ", ".join(str(each.table) for each in keyed),
-            f"Read one of them whole: {written(keyed[-1].table, 'on_change', 'rebuild')}.",
+            f"Read one of them whole: {model.written(keyed[-1].table, 'on_change', 'rebuild')}.",
         )
     return tuple(replace(each, key=tuple((name, text) for name, text in each.key if name in shared)) for each in inputs)
 
 
-def _append(inputs: list[Input], written: Written, problem: Callable[..., None]) -> tuple[Input, ...]:
+def _append(given: list[Input], model: _Reader) -> tuple[Input, ...]:
+    inputs = [each for each in given if not each.lookup]
+    looked_up = [each for each in given if each.lookup]
     for each in inputs:
         if each.time:
-            problem(f"`time` of {each.table} has no effect: the model is append", "Remove it.", each.line)
+            model.problem(f"`time` of {each.table} has no effect: the model is append", "Remove it.", each.line)
     taken = [each for each in inputs if each.new_rows or each.changes]
     if len(inputs) == 1 and not taken:
-        return (replace(inputs[0], new_rows=True),)
+        return (replace(inputs[0], new_rows=True), *looked_up)
     if len(taken) != 1:
         example = inputs[0].table if inputs else TableName("bronze", "events")
-        problem(
+        model.problem(
             "an append model takes the new rows of exactly one input",
-            f"Write for that one: {written(example, 'new_rows', 'true')}.",
+            f"Write for that one: {model.written(example, 'new_rows', 'true')}.",
         )
-    return tuple(inputs)
+    return (*inputs, *looked_up)
+
+
+_RULES: Mapping[Kind, Callable[[list[Input], _Reader], tuple[Input, ...]]] = {
+    Kind.INCREMENTAL: _incremental,
+    Kind.APPEND: _append,
+    Kind.MERGE: _by_key,
+    Kind.SCD2: _history,
+}

@@ -9,7 +9,7 @@ from enum import StrEnum
 from mere.audits.audit import Audit
 from mere.audits.rules import Key, Severity
 from mere.entries import Entry
-from mere.project.model import VALID_FROM, Kind
+from mere.project.kinds import KeyCheck, Kind
 
 
 class KeyAudit(StrEnum):
@@ -35,11 +35,13 @@ class PromisedKey:
         return cls(columns, str(found["key"].file), found["key"].line, setting)
 
     def audits(self, kind: Kind, by_key: bool = False) -> tuple[Audit, ...]:
-        """`by_key`: rows are written by their key, so that none can stand twice."""
-        if self.setting is KeyAudit.OFF or (kind is Kind.APPEND and self.setting is None):
+        """`by_key`: rows of a source are written by their key, so that none can stand twice."""
+        check = kind.rules.key_check
+        if self.setting is KeyAudit.OFF or (check is KeyCheck.NONE and self.setting is None):
             return ()
-        whole = kind is not Kind.INCREMENTAL or self.setting is KeyAudit.TABLE
-        columns = (*self.columns, VALID_FROM) if kind is Kind.SCD2 else self.columns
-        rule = Key(columns, built=by_key and self.setting is not KeyAudit.TABLE, whole=whole)
+        of_table = self.setting is KeyAudit.TABLE
+        built = (by_key or check is KeyCheck.BUILT) and not of_table
+        columns = (*self.columns, *kind.rules.adds_to_key)
+        rule = Key(columns, built=built, whole=of_table or check is not KeyCheck.WINDOWS)
         severity = Severity.WARN if self.setting is KeyAudit.WARN else Severity.ERROR
         return (Audit(rule, self.file, self.line, severity),)

@@ -35,7 +35,8 @@ from mere.project.files.settings import (
     valid_name,
 )
 from mere.project.files.source import body_of, model_of
-from mere.project.model import Input, Kind, Model, OnChange, Python
+from mere.project.kinds import Kind
+from mere.project.model import Input, Model, OnChange, Python
 from mere.project.problems import Problems
 from mere.sources.source import Function
 
@@ -170,18 +171,15 @@ class _Reader:
         entry = literals.mapping(call.keywords, self.path, call.lineno)
         given_by_default = self.defaults.of(self.path, name.namespace)
         settings = read_settings(entry, _KEYS, self.customs, self.problems, defaults=given_by_default)
-        if settings.kind is Kind.VIEW:
+        rules = settings.kind.rules
+        if not rules.stored:
             self._problem("a view is SQL: a function cannot be one", "Choose another kind.", call)
         if isinstance(function, ast.AsyncFunctionDef):
             self._problem("a model cannot be an async function", "Write `def`.", function)
         inputs, parameters, given = self._parameters(function, settings.fields.get("key", ()))
         takes_now, now = "now" in given, settings.fields.get("now")
-        if takes_now and settings.kind is Kind.SCD2:
-            self._problem(
-                "an scd2 model cannot take `now`: its history would depend on when it is built",
-                "Add it where the history is read.",
-                function,
-            )
+        if takes_now and rules.stored and rules.no_now:
+            self._problem(rules.no_now[0].format("take `now`"), rules.no_now[1], function)
         elif takes_now and now is None:
             self._problem(
                 "the parameter `now` needs a precision, which says how often it is a reason to build",

@@ -15,7 +15,8 @@ from mere.names import TableName, near
 from mere.project.files.defaults import Defaults
 from mere.project.files.inputs import with_lookups
 from mere.project.files.settings import SEED_KEYS, Settings, name_by_path, read_settings
-from mere.project.model import Csv, Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Csv, Model
 from mere.project.problems import Problems
 
 DEFAULT_SCHEMA = "seeds"

@@ -17,16 +17,16 @@ from mere.errors import ConfigError, InvalidName
 from mere.names import LOADS, QUARANTINE, TableName
 from mere.project.files.columns import read_context, read_declared
 from mere.project.files.key_audit import PromisedKey
-from mere.project.model import Kind, NullTimes, OnChange, Time
+from mere.project.kinds import SETTINGS_OF_SOME, TIME_SETTINGS, Kind
+from mere.project.model import NullTimes, OnChange, Time
 from mere.project.problems import Problems
 from mere.project.rules import SWITCHABLE
 from mere.sources import declaration
 from mere.windows import Grain, instant
 
-_TIME = ("time_column", "grain", "start", "unfinished", "batch", "context", "null_times")
 _EVERY = ("description", "columns", "contract", "owner", "tags", "key", "key_audit", "audits", "off")
 _TABLE = ("partition_by", "sort_by", "properties")
-MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *_TIME, "latest_by", "updated_at", "compare", "dump", "inputs", "now")
+MODEL_KEYS = ("kind", *_EVERY, *_TABLE, *TIME_SETTINGS, "latest_by", "updated_at", "compare", "dump", "inputs", "now")
 SEED_KEYS = (*_EVERY, *_TABLE, "types", "delimiter")
 SOURCE_KEYS = (*_EVERY, *_TABLE, *(key for key in declaration.KEYS if key not in _EVERY))
 FUNCTION_KEYS = (*_EVERY, *_TABLE, *(key for key in declaration.OF_ALL if key not in _EVERY), "cursor")
@@ -105,17 +105,16 @@ def read_settings(
             else:
                 problems.add(value.error(f"unknown key `{key}`", nearest(key, valid, "keys")))
     own = frozenset(found)
-    of_kind = (*_EVERY, *_TABLE) if kind in (Kind.SEED, Kind.SOURCE) else valid
+    of_kind = (*_EVERY, *_TABLE) if not kind.rules.declared else valid
     found |= {key: value for key, value in defaults.items() if key in of_kind and key not in own}
     with problems.gather():
         if "kind" in found:
-            kind = Kind(found["kind"].choice(*(each for each in Kind if each not in (Kind.SEED, Kind.SOURCE))))
+            kind = Kind(found["kind"].choice(*(each for each in Kind if each.rules.declared)))
     # What a default says to models of other kinds it does not say to this one.
     found = {key: value for key, value in found.items() if key in own or key not in _idle(kind)}
-    if kind is not Kind.SOURCE:  # which has other settings of the same names
-        _refuse_without_effect(kind, found, problems)
+    _refuse_without_effect(kind, found, problems)
     _check_key(kind, entry, found, problems)
-    fields: dict[str, Any] = {"time": _time(entry, found, problems)} if kind is Kind.INCREMENTAL else {}
+    fields: dict[str, Any] = {"time": _time(entry, found, problems)} if kind.rules.windows else {}
     for key, reader in _READERS.items():
         if key in found:
             with problems.gather():
@@ -130,7 +129,7 @@ def read_settings(
     _refuse_quarantine(kind, audits, problems)
     # Of a source, it depends on where its rows come from.
     if (promised := settings.get("key")) and kind is not Kind.SOURCE:
-        audits = (*promised.audits(kind, by_key=kind is Kind.MERGE), *audits)
+        audits = (*promised.audits(kind), *audits)
     fields["audits"] = audits
     for key, reader in {"inputs": _inputs, "types": _types, "delimiter": _delimiter}.items():
         if key in found:
@@ -140,16 +139,12 @@ def read_settings(
 
 
 def _check_key(kind: Kind, entry: Entry, found: Mapping[str, Entry], problems: Problems) -> None:
-    told_apart = {
-        Kind.MERGE: "a merge model needs a `key`: the columns by which its rows are told apart",
-        Kind.SCD2: "an scd2 model needs a `key`: the columns that say whose versions its rows are",
-    }
-    if kind in told_apart and "key" not in found:
-        problems.add(found.get("kind", entry).error(told_apart[kind], "Write for example `key: order_id`."))
+    if (why := kind.rules.needs_key) and "key" not in found:
+        problems.add(found.get("kind", entry).error(why, "Write for example `key: order_id`."))
     if "key_audit" in entry.entries() and "key" not in found:
         message, remedy = "`key_audit` has no effect: there is no `key`", "Declare one, such as `key: id`."
         problems.add(found["key_audit"].error(message, remedy))
-    if kind is Kind.SCD2 and "updated_at" in found:
+    if "updated_at" in found and "updated_at" in kind.rules.settings:
         with problems.gather():
             _check_updated_at(found)
 
@@ -169,12 +164,9 @@ def _check_updated_at(found: Mapping[str, Entry]) -> None:
 
 
 def _idle(kind: Kind) -> list[str]:
-    """Settings that have no effect on models of a kind."""
-    idle: list[str] = [] if kind is Kind.INCREMENTAL else list(_TIME)
-    idle += ["partition_by", "sort_by", "now"] if kind is Kind.VIEW else []
-    idle += ["inputs"] if kind in (Kind.FULL, Kind.VIEW) else []
-    idle += [] if kind is Kind.MERGE else ["latest_by"]
-    return idle + (["now"] if kind is Kind.SCD2 else ["updated_at", "compare", "dump"])
+    """Settings that have no effect on models of a kind. Seeds and sources have settings of their own, some of them by
+    the same names."""
+    return [key for key in SETTINGS_OF_SOME if key not in kind.rules.settings] if kind.rules.declared else []
 
 
 def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Problems) -> None:
@@ -184,7 +176,9 @@ def _refuse_without_effect(kind: Kind, found: Mapping[str, Entry], problems: Pro
 
 
 def _idle_remedy(key: str) -> str:
-    return "Remove it, or write `kind: incremental`." if key in _TIME else "Remove it, or choose another `kind`."
+    return (
+        "Remove it, or write `kind: incremental`." if key in TIME_SETTINGS else "Remove it, or choose another `kind`."
+    )
 
 
 def _time(entry: Entry, found: Mapping[str, Entry], problems: Problems) -> Time | None:
@@ -206,7 +200,7 @@ def _time(entry: Entry, found: Mapping[str, Entry], problems: Problems) -> Time 
         "context": lambda value: ("context", read_context(value)),
         "null_times": lambda value: ("nulls", NullTimes(value.choice(*NullTimes))),
     }
-    for key in _TIME:
+    for key in TIME_SETTINGS:
         if key in found:
             with problems.gather():
                 name, value = readers[key](found[key])
@@ -232,11 +226,11 @@ def _audits(entry: Entry | None, customs: Mapping[str, Custom], problems: Proble
 
 
 def _refuse_quarantine(kind: Kind, audits: Sequence[Audit], problems: Problems) -> None:
-    taken = {TIME} if kind is Kind.INCREMENTAL else set()
+    taken = {TIME} if kind.rules.windows else set()
     for each in audits:
         if not each.quarantine:
             continue
-        if kind in (Kind.VIEW, Kind.SCD2):
+        if not kind.rules.quarantines:
             message, remedy = f"a model of kind {kind} cannot quarantine rows", "Put the rule on a table that it reads."
         elif each.name in taken:
             message, remedy = f"another rule that quarantines is called {each.name}", "Give one of them a `name`."

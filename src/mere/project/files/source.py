@@ -15,7 +15,8 @@ from mere.names import TableName
 from mere.project.files.defaults import Defaults
 from mere.project.files.inputs import with_lookups
 from mere.project.files.settings import SOURCE_KEYS, Settings, name_by_path, read_settings
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.project.problems import Problems
 from mere.sources import declaration
 from mere.sources.meaning import meaning, settings_of

@@ -14,7 +14,7 @@ from mere.project.files.defaults import Defaults
 from mere.project.files.inputs import complete, in_header, refuse_lookups_in_part, with_declared, with_lookups
 from mere.project.files.settings import MODEL_KEYS, NAME_RULE, Settings, read_settings, valid_name
 from mere.project.files.templates import Templates
-from mere.project.model import HISTORY, Input, Kind, Model, Sql, Time
+from mere.project.model import Input, Model, Sql, Time
 from mere.project.problems import Problems
 from mere.windows import Grain, in_words
 
@@ -74,7 +74,7 @@ def read_sql(
         Input(
             read.table,
             read.line,
-            read.time if settings.kind is Kind.INCREMENTAL else None,
+            read.time if settings.kind.rules.windows else None,
             key=tuple(by_key[read.table].key.items()) if read.table in by_key else (),
             rowwise=read.table in by_key and by_key[read.table].rowwise,
         )
@@ -106,7 +106,7 @@ def _query(file: str, body: str, templates: Templates, problems: Problems, time:
 
 def _keys(settings: Settings, query: Query) -> Mapping[TableName, Keyed]:
     """By which columns the tables are read, if the model is built by its key."""
-    if settings.kind not in (Kind.MERGE, Kind.SCD2):
+    if not settings.kind.rules.by_key:
         return {}
     from sqlglot import exp
 
@@ -130,17 +130,12 @@ def _refuse_taken(settings: Settings, query: Query, file: str, line: int, proble
     """Columns of the query that have the name of one that mere adds."""
     from mere.sql.columns import output_columns
 
-    if settings.kind is Kind.SCD2:
-        for name in output_columns(query.tree, {}) or ():
-            if name.lower() in HISTORY:
-                problems.add(
-                    ConfigError(
-                        f"`{name}` is a column that mere itself adds to an scd2 model",
-                        remedy=f"Name it otherwise: {name} AS …",
-                        file=file,
-                        line=line,
-                    )
-                )
+    added = settings.kind.rules.adds
+    for name in (output_columns(query.tree, {}) or ()) if added else ():
+        if name.lower() in added:
+            message = f"`{name}` is a column that mere itself adds to an {settings.kind} model"
+            remedy = f"Name it otherwise: {name} AS …"
+            problems.add(ConfigError(message, remedy=remedy, file=file, line=line))
 
 
 def _refuse_shifted(settings: Settings, query: Query, problems: Problems) -> None:
@@ -177,7 +172,7 @@ def _check_placeholders(settings: Settings, query: Query, file: str, line: int, 
     def problem(message: str, remedy: str) -> None:
         problems.add(ConfigError(message, remedy=remedy, file=file, line=line))
 
-    if settings.kind is Kind.INCREMENTAL:
+    if settings.kind.rules.windows:
         time: Time | None = settings.fields.get("time")
         declared = any(place.time for place in settings.inputs.values())
         if time and time.context and not query.times.looks_back and not declared:
@@ -196,13 +191,8 @@ def _check_placeholders(settings: Settings, query: Query, file: str, line: int, 
             "Write `kind: incremental` and `time_column:`.",
         )
     now = settings.fields.get("now")
-    if "now" in used and settings.kind is Kind.VIEW:
-        problem("a view cannot use :now, for nothing binds it when it is read", "Write `kind: full`.")
-    elif "now" in used and settings.kind is Kind.SCD2:
-        problem(
-            "an scd2 model cannot use :now: its history would depend on when it is built",
-            "Add it where the history is read.",
-        )
+    if "now" in used and (refused := settings.kind.rules.no_now):
+        problem(refused[0].format("use :now"), refused[1])
     elif "now" in used and now is None:
         problem(":now needs a precision, which says how often it is a reason to build", "Write for example `now: day`.")
     elif now is not None and "now" not in used:

@@ -9,7 +9,8 @@ from mere.names import TableName
 from mere.pipeline.load.formats.casts import How, how, is_exact
 from mere.pipeline.load.formats.columns import Agreement, Needs, Seen, Shape, Target, column_name, matched, to_json
 from mere.pipeline.state.columns import Array, Type
-from mere.project.model import Kind, Model
+from mere.project.kinds import Kind
+from mere.project.model import Model
 from mere.sources.source import Declared, Files, Format, OnNewColumn, Source
 
 
