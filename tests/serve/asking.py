@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from mere.serve.access.roles import Declared
-from mere.serve.protocol.port import Kind, PgError, Session
+from mere.serve.protocol.port import PgError, Session
+from mere.serve.protocol.statement import Query
 from mere.serve.roles import file
 from mere.serve.values import nested
 
@@ -34,7 +35,7 @@ def ask(session: Session, sql: str, values: Sequence[Any] = (), oids: Sequence[i
     """The result of the last statement of a text."""
     told = Told([], [], [])
     for statement in session.read(sql):
-        if statement.kind is not Kind.QUERY:
+        if not isinstance(statement, Query):
             continue
         answer = session.run(statement, values, oids)
         fields = answer.fields

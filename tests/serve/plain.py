@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from mere.serve.language.copy_options import Options
+from mere.serve.language import copy_options
 from mere.serve.protocol import types
 from mere.serve.protocol.activity import Activity
-from mere.serve.protocol.port import Described, Field, Kind, PgError, Statement
+from mere.serve.protocol.port import Described, Field, PgError
+from mere.serve.protocol.statement import (
+    Begin,
+    Close,
+    Commit,
+    CopyOptions,
+    CopyOut,
+    Deallocate,
+    Declare,
+    Discard,
+    Execute,
+    Fetch,
+    Move,
+    Prepare,
+    Query,
+    Release,
+    Rollback,
+    RollbackTo,
+    Savepoint,
+    Set,
+    Statement,
+)
 
 SETTINGS = {
     "server_version": "16.0 (mere)",
@@ -175,68 +196,114 @@ class PlainBackend:
         return self.sessions[-1]
 
 
-def _options(text: str) -> Options:
+def _options(text: str) -> CopyOptions:
     found = re.findall(r"(\w+)(?:\s+(?:E?'([^']*)'|(\w+)|(\*)))?\s*(?:,|$)", text)
-    return Options.read(
+    return copy_options.read(
         (name.lower(), quoted or word or (["*"] if star else None)) for name, quoted, word, star in found
     )
 
 
-def statement(text: str) -> Statement:  # noqa: PLR0912 one branch for each kind
+def statement(text: str) -> Statement:
     word = text.split(maxsplit=1)[0].upper()
     rest = text[len(word) :].strip()
     if word in ("LISTEN", "NOTIFY"):
         raise PgError("0A000", f"{word} is not supported")
     if word in ("INSERT", "UPDATE", "DELETE", "CREATE", "DROP"):
         raise PgError("25006", f"cannot execute {word} in a read-only transaction")
-    about: dict[str, Any] = {}
-    kind, tag = Kind.QUERY, "SELECT"
-    if word in ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SHOW", "CLOSE", "DISCARD", "DEALLOCATE", "SET"):
-        kind, tag = Kind.__members__.get(word, Kind.QUERY), word
-    if word == "ROLLBACK" and (found := re.match(r"to (?:savepoint )?(.+)", rest, re.IGNORECASE)):
-        about = {"savepoint": found[1].strip('"')}
-    elif word in ("SAVEPOINT", "RELEASE"):
-        about = {"name": rest.split()[-1].strip('"')}
-    elif word == "SET":
-        name, value = re.split(r"\s*=\s*|\s+to\s+", rest, maxsplit=1, flags=re.IGNORECASE)
-        about = {"name": name, "value": value.strip("'")}
-    elif word in ("CLOSE", "DEALLOCATE"):
-        name = rest.split()[-1].strip('"')
-        about = {"name": None if name.upper() == "ALL" else name}
-        tag = "CLOSE CURSOR" if word == "CLOSE" else "DEALLOCATE ALL" if about["name"] is None else tag
-    elif word == "DISCARD":
-        about, tag = {"what": rest.upper()}, f"DISCARD {rest.upper()}"
-    elif word == "DECLARE":
-        found = re.match(r"(\S+)(.*?)\bcursor\b(.*?)\bfor\b(.*)", rest, re.IGNORECASE | re.DOTALL)
-        assert found
-        hold = bool(re.search(r"with\s+hold", found[3], re.IGNORECASE))
-        about = {"name": found[1].strip('"'), "statement": statement(found[4].strip()), "hold": hold}
-        about["binary"] = "BINARY" in found[2].upper()
-        kind, tag = Kind.DECLARE, "DECLARE CURSOR"
-    elif word in ("FETCH", "MOVE"):
-        parts = [each for each in rest.split() if each.upper() not in ("FROM", "IN", "FORWARD", "NEXT")]
-        backward = "BACKWARD" in rest.upper()
-        absolute = "ABSOLUTE" in rest.upper()
-        parts = [each for each in parts if each.upper() not in ("BACKWARD", "ABSOLUTE")]
-        number = parts[0] if len(parts) > 1 else "1"
-        amount = None if number.upper() == "ALL" else int(number) * (-1 if backward else 1)
-        about = {"name": parts[-1].strip('"'), "count": amount, "absolute": absolute}
-        kind, tag = Kind.FETCH, word
-    elif word == "COPY":
-        found = re.match(r"\((.*)\)\s*to\s+stdout\s*(?:with\s*)?(?:\((.*)\))?$", rest, re.IGNORECASE | re.DOTALL)
-        assert found
-        about = {"statement": statement(found[1].strip()), "options": _options(found[2] or "")}
-        kind, tag = Kind.COPY_OUT, "COPY"
-    elif word == "PREPARE":
-        found = re.match(r"(\w+)\s*(?:\(([^)]*)\))?\s+as\s+(.*)", rest, re.IGNORECASE | re.DOTALL)
-        assert found
-        given = tuple(types.BY_NAME[each.strip()].oid for each in found[2].split(",")) if found[2] else ()
-        about = {"name": found[1], "statement": statement(found[3]), "types": given}
-        kind, tag = Kind.PREPARE, "PREPARE"
-    elif word == "EXECUTE":
-        found = re.match(r"(\w+)\s*(?:\((.*)\))?$", rest)
-        assert found
-        values = tuple(each.strip().strip("'") for each in found[2].split(",")) if found[2] else ()
-        about = {"name": found[1], "values": values}
-        kind, tag = Kind.EXECUTE, "EXECUTE"
-    return Statement(kind, tag, text, 0, about)
+    read = READERS.get(word)
+    return read(word, text, rest) if read else Query("SELECT", text)
+
+
+def _rollback(word: str, text: str, rest: str) -> Statement:
+    if found := re.match(r"to (?:savepoint )?(.+)", rest, re.IGNORECASE):
+        return RollbackTo(word, text, name=found[1].strip('"'))
+    return Rollback(word, text)
+
+
+def _set(word: str, text: str, rest: str) -> Statement:
+    name, value = re.split(r"\s*=\s*|\s+to\s+", rest, maxsplit=1, flags=re.IGNORECASE)
+    return Set(word, text, name=name, value=value.strip("'"))
+
+
+def _last(rest: str) -> str:
+    return rest.rsplit(maxsplit=1)[-1].strip('"')
+
+
+def _close(_: str, text: str, rest: str) -> Statement:
+    name = _last(rest)
+    return Close("CLOSE CURSOR", text, name=None if name.upper() == "ALL" else name)
+
+
+def _deallocate(word: str, text: str, rest: str) -> Statement:
+    name = _last(rest)
+    return Deallocate(f"{word} ALL", text, name=None) if name.upper() == "ALL" else Deallocate(word, text, name=name)
+
+
+def _declare(_: str, text: str, rest: str) -> Statement:
+    found = re.match(r"(\S+)(.*?)\bcursor\b(.*?)\bfor\b(.*)", rest, re.IGNORECASE | re.DOTALL)
+    assert found
+    return Declare(
+        "DECLARE CURSOR",
+        text,
+        name=found[1].strip('"'),
+        query=_query(found[4]),
+        binary="BINARY" in found[2].upper(),
+        hold=bool(re.search(r"with\s+hold", found[3], re.IGNORECASE)),
+    )
+
+
+def _fetch(word: str, text: str, rest: str) -> Statement:
+    parts = [each for each in rest.split() if each.upper() not in ("FROM", "IN", "FORWARD", "NEXT")]
+    backward = "BACKWARD" in rest.upper()
+    absolute = "ABSOLUTE" in rest.upper()
+    parts = [each for each in parts if each.upper() not in ("BACKWARD", "ABSOLUTE")]
+    number = parts[0] if len(parts) > 1 else "1"
+    amount = None if number.upper() == "ALL" else int(number) * (-1 if backward else 1)
+    kind = Move if word == "MOVE" else Fetch
+    return kind(word, text, name=parts[-1].strip('"'), count=amount, absolute=absolute)
+
+
+def _copy(word: str, text: str, rest: str) -> Statement:
+    found = re.match(r"\((.*)\)\s*to\s+stdout\s*(?:with\s*)?(?:\((.*)\))?$", rest, re.IGNORECASE | re.DOTALL)
+    assert found
+    return CopyOut(word, text, query=_query(found[1]), options=_options(found[2] or ""))
+
+
+def _prepare(word: str, text: str, rest: str) -> Statement:
+    found = re.match(r"(\w+)\s*(?:\(([^)]*)\))?\s+as\s+(.*)", rest, re.IGNORECASE | re.DOTALL)
+    assert found
+    given = tuple(types.BY_NAME[each.strip()].oid for each in found[2].split(",")) if found[2] else ()
+    return Prepare(word, text, name=found[1], query=_query(found[3]), types=given)
+
+
+def _execute(word: str, text: str, rest: str) -> Statement:
+    found = re.match(r"(\w+)\s*(?:\((.*)\))?$", rest)
+    assert found
+    values = tuple(each.strip().strip("'") for each in found[2].split(",")) if found[2] else ()
+    return Execute(word, text, name=found[1], values=values)
+
+
+def _query(text: str) -> Query:
+    found = statement(text.strip())
+    assert isinstance(found, Query)
+    return found
+
+
+READERS: dict[str, Callable[[str, str, str], Statement]] = {
+    "BEGIN": lambda word, text, _: Begin(word, text),
+    "COMMIT": lambda word, text, _: Commit(word, text),
+    "ROLLBACK": _rollback,
+    "SAVEPOINT": lambda word, text, rest: Savepoint(word, text, name=_last(rest)),
+    "RELEASE": lambda word, text, rest: Release(word, text, name=_last(rest)),
+    "SHOW": lambda word, text, _: Query(word, text),
+    "SET": _set,
+    "CLOSE": _close,
+    "DISCARD": lambda word, text, rest: Discard(f"{word} {rest.upper()}", text, what=rest.upper()),
+    "DEALLOCATE": _deallocate,
+    "DECLARE": _declare,
+    "FETCH": _fetch,
+    "MOVE": _fetch,
+    "COPY": _copy,
+    "PREPARE": _prepare,
+    "EXECUTE": _execute,
+}

@@ -21,7 +21,8 @@ from mere.serve.engine.engine import CATALOG
 from mere.serve.engine.recent import Recent
 from mere.serve.language import statements
 from mere.serve.postgres.portals import Portal, Portals, Prepared
-from mere.serve.protocol.port import Kind, PgError, Session, Statement
+from mere.serve.protocol.port import PgError, Session
+from mere.serve.protocol.statement import Query, Select
 from mere.serve.session.backend import LakeBackend
 from tests.serve import raw
 from tests.serve.asking import failure, rows
@@ -174,13 +175,17 @@ def test_texts_that_were_read_are_kept_up_to_a_sum() -> None:
         statements.read(f"select array[{', '.join(['1'] * 15_000)}] as x{number}")
     assert statements._known.weight <= 200_000
     (first,), (second,) = statements.read("select 1"), statements.read("select 1")
-    assert first.about["query"] is second.about["query"]
+    assert isinstance(first, Select)
+    assert isinstance(second, Select)
+    assert first.parsed is second.parsed
 
 
 @pytest.mark.parametrize("text", ["  select nope", "begin; explain select 1, nope", "prepare p as (select nope)"])
 def test_what_is_kept_for_long_forgets_its_tree_and_reads_it_again(text: str) -> None:
     *_, statement = statements.read(f"{text} -- {'x' * 100_000}")
-    query = statement.all[-1].about["query"]
+    inner = statement.all[-1]
+    assert isinstance(inner, Select)
+    query = inner.parsed
     (seen,) = query.tree.find_all(exp.Column)
     where, weak = dict(seen.this.meta), ref(query.tree)
     del seen
@@ -242,7 +247,7 @@ def test_portals_are_counted_and_so_are_their_values(client: Raw) -> None:
 
 def test_a_cursor_that_there_is_no_room_for_is_closed() -> None:
     session, portals = PlainBackend().connect("ann", "main", {}), Portals()
-    prepared = Prepared(Statement(Kind.QUERY, "SELECT", "x" * 2_400_000))
+    prepared = Prepared(Query("SELECT", "x" * 2_400_000))
     portals.open("first", Portal(prepared))
     (statement,) = session.read("select 1")
     answer = session.run(statement, (), ())

@@ -235,8 +235,8 @@ def test_an_error_of_duckdb_itself_does_not_end_the_service(backend: LakeBackend
 
 
 def test_a_copy_of_a_table_is_a_query(session: Session) -> None:
-    inner = session.read("copy gold.customers (country, name) to stdout")[0].about["statement"]
-    answer = session.run(inner, [], [])
+    (statement,) = session.read("copy gold.customers (country, name) to stdout")
+    answer = session.run(statement.all[-1], [], [])
     assert [batch.to_pydict() for batch in answer.batches()] == [{"country": ["AT", "BE"], "name": ["ann", "bob"]}]
 
 

@@ -17,6 +17,7 @@ from mere.serve.access.limits import Limits, Resources
 from mere.serve.access.roles import Declared, Role
 from mere.serve.language import guard
 from mere.serve.protocol.port import PgError, Session
+from mere.serve.protocol.statement import Query, Set
 from mere.serve.session.backend import LakeBackend
 from tests.lake import orders
 from tests.serve.asking import ask, failure, rows
@@ -92,11 +93,10 @@ def _refusal(session: Session, sql: str) -> PgError | None:
     try:
         statements = session.read(sql)
         for statement in statements:
-            inner = statement.about.get("statement", statement)
-            about = statement.about
-            if statement.kind.name == "SET":
-                session.set(about["name"], about["value"], about["local"])
-            elif "query" in inner.about or "show" in inner.about:
+            inner = statement.all[-1]
+            if isinstance(statement, Set):
+                session.set(statement.name, statement.value, statement.local)
+            elif isinstance(inner, Query):
                 session.describe(inner, [])
                 list(session.run(inner, [], []).batches())
     except PgError as error:

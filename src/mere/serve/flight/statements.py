@@ -11,7 +11,8 @@ from mere.serve.flight import parameters
 from mere.serve.flight.calls import Call
 from mere.serve.flight.seals import Handle
 from mere.serve.flight.transactions import Transactions
-from mere.serve.protocol.port import Answer, Described, Kind, PgError, Session, Statement
+from mere.serve.protocol.port import Answer, Described, PgError, Session
+from mere.serve.protocol.statement import Query
 from mere.serve.values import encode
 
 _BYTES = 1 << 20  # that are computed at once
@@ -65,13 +66,14 @@ def _run(session: Session, handle: Handle) -> Answer:
     return session.run(_read(session, handle.text), values, handle.oids if handle.values else ())
 
 
-def _read(session: Session, text: str) -> Statement:
+def _read(session: Session, text: str) -> Query:
     found = session.read(text)
     if len(found) != 1:
         raise PgError("42601", "one statement at a time can be sent")
-    if found[0].kind is not Kind.QUERY:
-        raise PgError("0A000", f"{found[0].tag or 'an empty statement'} is not supported here: only queries are")
-    return found[0]
+    (statement,) = found
+    if not isinstance(statement, Query):
+        raise PgError("0A000", f"{statement.tag or 'an empty statement'} is not supported here: only queries are")
+    return statement
 
 
 def _some(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mere.lake.query.types import quoted
-from mere.serve.language import guard
-from mere.serve.language.copy_options import EVERY, Options, Value
+from mere.serve.language import copy_options, guard
+from mere.serve.language.copy_options import EVERY, Value
 from mere.serve.parse import lexer, syntax
 from mere.serve.parse.words import Words
-from mere.serve.protocol.port import PgError, Statement
+from mere.serve.protocol.port import PgError
+from mere.serve.protocol.statement import CopyOptions, Select
 
 
-def read(words: Words, query: Callable[[Words], Statement]) -> tuple[Statement, Options]:
+def read(words: Words, query: Callable[[Words], Select]) -> tuple[Select, CopyOptions]:
     inner = _source(words, query)
     words.skip("WITH")
     written = list(_listed(words) if words.skip("(") else _old_style(words))
     words.end()
-    return inner, Options.read(written)
+    return inner, copy_options.read(written)
 
 
-def _source(words: Words, query: Callable[[Words], Statement]) -> Statement:
+def _source(words: Words, query: Callable[[Words], Select]) -> Select:
     if words.skip("("):
         inside = Words(words.bracket(), words.text)
         statement = query(inside)

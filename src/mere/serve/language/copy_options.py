@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from mere.serve.protocol.port import PgError
+from mere.serve.protocol.statement import CopyOptions
 
 Value = str | list[str] | None  # as it was written; None: only the name was
 EVERY = ["*"]
@@ -17,44 +17,35 @@ _ONLY_FROM = "22023", "COPY {} cannot be used with COPY TO"
 _VERBOSITIES = ("default", "verbose", "silent")
 
 
-@dataclass(frozen=True)
-class Options:
-    format: str = "text"
-    delimiter: str = "\t"
-    null: str = "\\N"
-    header: bool = False
-    quote: str = '"'
-    escape: str = '"'
-    force_quote: frozenset[str] = frozenset()
-
-    @classmethod
-    def read(cls, written: Iterable[tuple[str, Value]]) -> Options:
-        """PgError with Postgres's SQLSTATE where they are wrong or do not fit."""
-        given: dict[str, Value] = {}
-        for name, value in written:
-            reader = _READERS.get(name)
-            if reader is None:
-                raise PgError("42601", f'option "{name}" not recognized')
-            if name in given:
-                raise PgError("42601", "conflicting or redundant options")
-            given[name] = reader(name, value)
-        csv = given.get("format") == "csv"
-        delimiter = _text(given, "delimiter", "," if csv else "\t")
-        quote = _text(given, "quote", '"')
-        null = _text(given, "null", "" if csv else "\\N")
-        escape = _text(given, "escape", quote)
-        _check_binary(given)
-        _check_delimiter(delimiter, null, csv)
-        if given.get("format") == "binary" and given.get("header"):
-            raise PgError("0A000", "cannot specify HEADER in BINARY mode")
-        _check_csv(given, csv, {"quote": quote, "escape": escape}, delimiter)
-        if delimiter in null:
-            raise PgError("22023", "COPY delimiter character must not appear in the NULL specification")
-        if csv and quote in null:
-            raise PgError("22023", "CSV quote character must not appear in the NULL specification")
-        _check_direction(given)
-        forced = frozenset(given.get("force_quote") or ())
-        return cls(_text(given, "format", "text"), delimiter, null, bool(given.get("header")), quote, escape, forced)
+def read(written: Iterable[tuple[str, Value]]) -> CopyOptions:
+    """PgError with Postgres's SQLSTATE where they are wrong or do not fit."""
+    given: dict[str, Value] = {}
+    for name, value in written:
+        reader = _READERS.get(name)
+        if reader is None:
+            raise PgError("42601", f'option "{name}" not recognized')
+        if name in given:
+            raise PgError("42601", "conflicting or redundant options")
+        given[name] = reader(name, value)
+    csv = given.get("format") == "csv"
+    delimiter = _text(given, "delimiter", "," if csv else "\t")
+    quote = _text(given, "quote", '"')
+    null = _text(given, "null", "" if csv else "\\N")
+    escape = _text(given, "escape", quote)
+    _check_binary(given)
+    _check_delimiter(delimiter, null, csv)
+    if given.get("format") == "binary" and given.get("header"):
+        raise PgError("0A000", "cannot specify HEADER in BINARY mode")
+    _check_csv(given, csv, {"quote": quote, "escape": escape}, delimiter)
+    if delimiter in null:
+        raise PgError("22023", "COPY delimiter character must not appear in the NULL specification")
+    if csv and quote in null:
+        raise PgError("22023", "CSV quote character must not appear in the NULL specification")
+    _check_direction(given)
+    forced = frozenset(given.get("force_quote") or ())
+    return CopyOptions(
+        _text(given, "format", "text"), delimiter, null, bool(given.get("header")), quote, escape, forced
+    )
 
 
 def _check_binary(given: dict[str, Value]) -> None:

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot.tokenizer_core import TokenType
 
 from mere.serve.parse import syntax
 from mere.serve.parse.words import Words
+from mere.serve.protocol.statement import Fetch, Move
 
-_SINGLE: dict[str, dict[str, Any]] = {
-    "NEXT": {"count": 1},
-    "PRIOR": {"count": -1},
-    "FIRST": {"count": 1, "absolute": True},
-    "LAST": {"count": -1, "absolute": True},
-    "ALL": {"count": None},
+# The count, and whether it is a row's number.
+_SINGLE: dict[str, tuple[int | None, bool]] = {
+    "NEXT": (1, False),
+    "PRIOR": (-1, False),
+    "FIRST": (1, True),
+    "LAST": (-1, True),
+    "ALL": (None, False),
 }
 _BACK_TO_THE_START = -(2**62)
 
 
-def read(words: Words) -> dict[str, Any]:
-    about = _direction(words)
+def read(words: Words) -> Fetch:
+    tag = words.tokens[0].text.upper()
+    count, absolute = _direction(words)
     words.skip("FROM", "IN")
-    about["name"] = words.name()
+    name = words.name()
     words.end()
-    return about
+    return (Move if tag == "MOVE" else Fetch)(tag, *words.span, name=name, count=count, absolute=absolute)
 
 
-def _direction(words: Words) -> dict[str, Any]:
+def _direction(words: Words) -> tuple[int | None, bool]:
     following = words.peek(1)
     if following is None:  # the word is the cursor's own name
-        return {"count": 1}
-    for word, about in _SINGLE.items():
+        return 1, False
+    for word, meant in _SINGLE.items():
         if words.skip(word):
-            return dict(about)
+            return meant
     if words.skip("ABSOLUTE"):
-        return {"count": _number(words), "absolute": True}
+        return _number(words), True
     if words.skip("RELATIVE"):
-        return {"count": _number(words)}
+        return _number(words), False
     if words.skip("FORWARD"):
-        return {"count": _how_many(words)}
+        return _how_many(words), False
     if words.skip("BACKWARD"):
         found = _how_many(words)
-        return {"count": _BACK_TO_THE_START if found is None else -found}
-    if _is_number(words):
-        return {"count": _number(words)}
-    return {"count": 1}
+        return _BACK_TO_THE_START if found is None else -found, False
+    return _number(words) if _is_number(words) else 1, False
 
 
 def _how_many(words: Words) -> int | None:

@@ -12,9 +12,9 @@ from mere.serve.language import guard
 from mere.serve.parse import lexer, syntax
 
 
-class Query:
-    """A query that was read. It may be told to forget its tree: if nobody else has it when it is wanted, it is read
-    again. So what clients have prepared takes no more memory than its text."""
+class ParsedQuery:
+    """Implements `statement.Parsed`. If nobody else has the tree when it is wanted after `forget`, it is read again:
+    so what clients have prepared takes no more memory than its text."""
 
     def __init__(self, tokens: Sequence[Token], text: str) -> None:
         self.start = tokens[0].start

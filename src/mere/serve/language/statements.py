@@ -1,9 +1,8 @@
-"""A text as the statements in it: what kind each is, and what its kind needs (`port.Statement` says what)."""
+"""A text as the statements in it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -12,10 +11,31 @@ from mere.serve.access import limits
 from mere.serve.engine.recent import Recent
 from mere.serve.language import copy, fetch, guard
 from mere.serve.language import types as datatypes
-from mere.serve.language.query import Query
+from mere.serve.language.query import ParsedQuery
 from mere.serve.parse import lexer, syntax
 from mere.serve.parse.words import Words
-from mere.serve.protocol.port import Kind, PgError, Statement
+from mere.serve.protocol.port import PgError
+from mere.serve.protocol.statement import (
+    Begin,
+    Close,
+    Commit,
+    CopyOut,
+    Deallocate,
+    Declare,
+    Discard,
+    Execute,
+    Explain,
+    Nothing,
+    Prepare,
+    Release,
+    Rollback,
+    RollbackTo,
+    Savepoint,
+    Select,
+    Set,
+    Show,
+    Statement,
+)
 
 _SHORT = 100_000  # characters of a text that is kept with what was read
 _KEPT = 200_000  # characters of all of them: their trees take up to 500 bytes for each
@@ -44,14 +64,14 @@ def read(text: str) -> list[Statement]:
     known = _known.get(text)
     if known is None:
         found = _read(text)
-        known = found, [each.about["query"].tree for one in found for each in one.all if "query" in each.about]
+        known = found, [each.parsed.tree for one in found for each in one.all if isinstance(each, Select)]
         _known.keep(text, known, len(text))
     return list(known[0])
 
 
 def _read(text: str) -> tuple[Statement, ...]:
     found = tuple(_read_one(each, text) for each in _split(lexer.tokens(text)))
-    return found or (Statement(Kind.NOTHING, "", text),)
+    return found or (Nothing("", text),)
 
 
 # Clients send the same texts again and again. Nobody changes what was read: it can be read once. With the statements
@@ -94,25 +114,20 @@ def _written(words: Words, verb: str) -> str:
     return verb
 
 
-def query(words: Words) -> Statement:
+def query(words: Words) -> Select:
     """What is left of the words, as a query."""
     rest = words.rest()
     if not rest:
         raise syntax.unexpected(None)
-    found = Query(rest, words.text)
-    return Statement(Kind.QUERY, "SELECT", found.text, found.start, {"query": found})
-
-
-def _made(words: Words, kind: Kind, tag: str, **about: Any) -> Statement:
-    start, end = words.tokens[0].start, words.tokens[-1].end + 1
-    return Statement(kind, tag, words.text[start:end], start, about)
+    found = ParsedQuery(rest, words.text)
+    return Select("SELECT", found.text, found.start, parsed=found)
 
 
 def _begin(words: Words) -> Statement:
     tag = "START TRANSACTION" if syntax.is_word(words.tokens[0], "START") else "BEGIN"
     words.skip("WORK", "TRANSACTION")
     _modes(words)
-    return _made(words, Kind.BEGIN, tag)
+    return Begin(tag, *words.span)
 
 
 def _modes(words: Words) -> None:
@@ -138,7 +153,7 @@ def _chain(words: Words) -> bool:
 def _commit(words: Words) -> Statement:
     if words.skip("PREPARED"):
         raise PgError("0A000", "COMMIT PREPARED is not supported")
-    return _made(words, Kind.COMMIT, "COMMIT", chain=_chain(words))
+    return Commit("COMMIT", *words.span, chain=_chain(words))
 
 
 def _rollback(words: Words) -> Statement:
@@ -149,21 +164,21 @@ def _rollback(words: Words) -> Statement:
         words.skip("SAVEPOINT")
         name = words.name()
         words.end()
-        return _made(words, Kind.ROLLBACK, "ROLLBACK", savepoint=name)
-    return _made(words, Kind.ROLLBACK, "ROLLBACK", chain=_chain(words))
+        return RollbackTo("ROLLBACK", *words.span, name=name)
+    return Rollback("ROLLBACK", *words.span, chain=_chain(words))
 
 
 def _savepoint(words: Words) -> Statement:
     name = words.name()
     words.end()
-    return _made(words, Kind.SAVEPOINT, "SAVEPOINT", name=name)
+    return Savepoint("SAVEPOINT", *words.span, name=name)
 
 
 def _release(words: Words) -> Statement:
     words.skip("SAVEPOINT")
     name = words.name()
     words.end()
-    return _made(words, Kind.RELEASE, "RELEASE", name=name)
+    return Release("RELEASE", *words.span, name=name)
 
 
 def _set(words: Words) -> Statement:
@@ -173,28 +188,28 @@ def _set(words: Words) -> Statement:
         words.expect("AS")
         words.expect("TRANSACTION")
         _modes(words)
-        return _made(words, Kind.NOTHING, "SET")
+        return Nothing("SET", *words.span)
     if words.skip("TRANSACTION"):
         _modes(words)
-        return _made(words, Kind.NOTHING, "SET")
+        return Nothing("SET", *words.span)
     if (session and words.skip("AUTHORIZATION")) or words.skip("ROLE"):
         return _set_role(words)
     if words.skip("TIME"):
         words.expect("ZONE")
-        return _made(words, Kind.SET, "SET", name="TimeZone", value=_value(words, "LOCAL"), local=local)
+        return Set("SET", *words.span, name="TimeZone", value=_value(words, "LOCAL"), local=local)
     if words.skip("NAMES"):
-        return _made(words, Kind.SET, "SET", name="client_encoding", value=_value(words), local=local)
+        return Set("SET", *words.span, name="client_encoding", value=_value(words), local=local)
     name = _setting(words)
     if not words.skip("TO", "="):
         raise syntax.unexpected(words.peek())
-    return _made(words, Kind.SET, "SET", name=name, value=_value(words), local=local)
+    return Set("SET", *words.span, name=name, value=_value(words), local=local)
 
 
 def _set_role(words: Words) -> Statement:
     wanted = words.take()
     if not syntax.is_word(wanted, "NONE", "DEFAULT"):
         raise PgError("42501", f'permission denied to set role "{syntax.name(wanted)}"')
-    return _made(words, Kind.NOTHING, "SET")
+    return Nothing("SET", *words.span)
 
 
 def _setting(words: Words) -> str:
@@ -228,16 +243,16 @@ def _reset(words: Words) -> Statement:
         name = None
     elif words.skip("SESSION"):
         words.expect("AUTHORIZATION")
-        return _made(words, Kind.NOTHING, "RESET")
+        return Nothing("RESET", *words.span)
     elif words.skip("ROLE"):
-        return _made(words, Kind.NOTHING, "RESET")
+        return Nothing("RESET", *words.span)
     elif words.skip("TIME"):
         words.expect("ZONE")
         name = "TimeZone"
     else:
         name = _setting(words)
     words.end()
-    return _made(words, Kind.SET, "RESET", name=name, value=None, local=False)
+    return Set("RESET", *words.span, name=name, value=None, local=False)
 
 
 def _show(words: Words) -> Statement:
@@ -254,7 +269,7 @@ def _show(words: Words) -> Statement:
     else:
         name = _setting(words)
     words.end()
-    return _made(words, Kind.QUERY, "SHOW", show=name)
+    return Show("SHOW", *words.span, name=name)
 
 
 def _explain(words: Words) -> Statement:
@@ -268,45 +283,37 @@ def _explain(words: Words) -> Statement:
         raise PgError("0A000", "EXPLAIN ANALYZE is not supported", hint="EXPLAIN shows the plan.")
     if words.peek() is not None and syntax.is_word(words.peek(), *_WRITES):
         raise guard.read_only(words.take().text.upper(), 0)
-    inner = query(words)
-    return _made(words, Kind.QUERY, "EXPLAIN", query=inner.about["query"], explain=True)
+    return Explain("EXPLAIN", *words.span, parsed=query(words).parsed)
 
 
 def _declare(words: Words) -> Statement:
     name = words.name()
-    about: dict[str, Any] = {"binary": False, "scroll": False, "hold": False}
+    binary = hold = False
     while not words.skip("CURSOR"):
         if words.skip("BINARY"):
-            about["binary"] = True
+            binary = True
         elif words.skip("NO"):
             words.expect("SCROLL")
-        elif words.skip("SCROLL"):
-            about["scroll"] = True
-        elif not words.skip("INSENSITIVE", "ASENSITIVE"):
+        elif not words.skip("SCROLL", "INSENSITIVE", "ASENSITIVE"):
             raise syntax.unexpected(words.peek())
     if words.skip("WITH"):
-        about["hold"] = True
+        hold = True
         words.expect("HOLD")
     elif words.skip("WITHOUT"):
         words.expect("HOLD")
     words.expect("FOR")
-    return _made(words, Kind.DECLARE, "DECLARE CURSOR", name=name, statement=query(words), **about)
-
-
-def _fetch(words: Words) -> Statement:
-    tag = words.tokens[0].text.upper()
-    return _made(words, Kind.FETCH, tag, **fetch.read(words))
+    return Declare("DECLARE CURSOR", *words.span, name=name, query=query(words), binary=binary, hold=hold)
 
 
 def _close(words: Words) -> Statement:
     name = None if words.skip("ALL") else words.name()
     words.end()
-    return _made(words, Kind.CLOSE, "CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR", name=name)
+    return Close("CLOSE CURSOR ALL" if name is None else "CLOSE CURSOR", *words.span, name=name)
 
 
 def _copy(words: Words) -> Statement:
     inner, options = copy.read(words, query)
-    return _made(words, Kind.COPY_OUT, "COPY", statement=inner, options=options)
+    return CopyOut("COPY", *words.span, query=inner, options=options)
 
 
 def _prepare(words: Words) -> Statement:
@@ -317,7 +324,7 @@ def _prepare(words: Words) -> Statement:
     if words.skip("("):
         types = tuple(_type(each) for each in words.items())
     words.expect("AS")
-    return _made(words, Kind.PREPARE, "PREPARE", name=name, types=types, statement=query(words))
+    return Prepare("PREPARE", *words.span, name=name, types=types, query=query(words))
 
 
 def _type(text: str) -> int:
@@ -335,7 +342,7 @@ def _execute(words: Words) -> Statement:
             values.append(_argument(words))
             words.skip(",")
     words.end()
-    return _made(words, Kind.EXECUTE, "EXECUTE", name=name, values=tuple(values))
+    return Execute("EXECUTE", *words.span, name=name, values=tuple(values))
 
 
 def _argument(words: Words) -> str | None:
@@ -355,7 +362,7 @@ def _deallocate(words: Words) -> Statement:
     words.skip("PREPARE")
     name = None if words.skip("ALL") else words.name()
     words.end()
-    return _made(words, Kind.DEALLOCATE, "DEALLOCATE ALL" if name is None else "DEALLOCATE", name=name)
+    return Deallocate("DEALLOCATE ALL" if name is None else "DEALLOCATE", *words.span, name=name)
 
 
 def _discard(words: Words) -> Statement:
@@ -364,11 +371,11 @@ def _discard(words: Words) -> Statement:
     if what not in ("ALL", "PLANS", "SEQUENCES", "TEMP"):
         raise syntax.unexpected(words.tokens[-1])
     words.end()
-    return _made(words, Kind.DISCARD, f"DISCARD {what}", what=what)
+    return Discard(f"DISCARD {what}", *words.span, what=what)
 
 
 def _unlisten(words: Words) -> Statement:
-    return _made(words, Kind.NOTHING, "UNLISTEN")
+    return Nothing("UNLISTEN", *words.span)
 
 
 _READERS: dict[str, Callable[[Words], Statement]] = {
@@ -383,8 +390,8 @@ _READERS: dict[str, Callable[[Words], Statement]] = {
     "END": _commit,
     "EXECUTE": _execute,
     "EXPLAIN": _explain,
-    "FETCH": _fetch,
-    "MOVE": _fetch,
+    "FETCH": fetch.read,
+    "MOVE": fetch.read,
     "PREPARE": _prepare,
     "RELEASE": _release,
     "RESET": _reset,

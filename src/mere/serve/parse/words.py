@@ -20,6 +20,12 @@ class Words:
         self.text = text
         self._at = 0
 
+    @property
+    def span(self) -> tuple[str, int]:
+        """The text of all of them, and where it begins."""
+        start, end = self.tokens[0].start, self.tokens[-1].end + 1
+        return self.text[start:end], start
+
     def peek(self, ahead: int = 0) -> Token | None:
         at = self._at + ahead
         return self.tokens[at] if at < len(self.tokens) else None

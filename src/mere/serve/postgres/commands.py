@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mere.serve.postgres import wire
@@ -11,7 +12,28 @@ from mere.serve.postgres.copy import Copy
 from mere.serve.postgres.link import Link
 from mere.serve.postgres.portals import Encode, Portal, Portals, Prepared, Rows
 from mere.serve.postgres.transaction import Transaction
-from mere.serve.protocol.port import Field, Kind, PgError, Session, Statement
+from mere.serve.protocol.port import Field, PgError, Session
+from mere.serve.protocol.statement import (
+    Begin,
+    Close,
+    CopyOut,
+    Deallocate,
+    Declare,
+    Discard,
+    End,
+    Execute,
+    Fetch,
+    Move,
+    Nothing,
+    OfSavepoint,
+    Prepare,
+    Query,
+    Release,
+    Rollback,
+    Savepoint,
+    Set,
+    Statement,
+)
 from mere.serve.values import decode, encode
 
 if TYPE_CHECKING:
@@ -27,7 +49,6 @@ REPORTED = (
 )  # fmt: skip
 
 _COUNTED = ("SELECT", "FETCH", "MOVE", "COPY", "VALUES", "TABLE")
-_WITH_QUERY = (Kind.DECLARE, Kind.COPY_OUT)
 _SMALL = 4096  # bytes of values that are decoded without a thread
 
 
@@ -79,17 +100,16 @@ class Commands:
     # Reading
 
     async def prepare(self, statement: Statement, declared: Sequence[int]) -> Prepared:
-        kind = statement.kind
-        if kind is Kind.FETCH:
-            portal = self.portals.cursor(statement.about["name"])
-            return Prepared(statement, (), None if statement.tag == "MOVE" else portal.fields)
-        if kind is Kind.EXECUTE:
-            return Prepared(statement, (), self.portals.statement(statement.about["name"]).fields)
-        if kind is not Kind.QUERY and kind not in _WITH_QUERY:
+        if isinstance(statement, Fetch):
+            portal = self.portals.cursor(statement.name)
+            return Prepared(statement, (), None if isinstance(statement, Move) else portal.fields)
+        if isinstance(statement, Execute):
+            return Prepared(statement, (), self.portals.statement(statement.name).fields)
+        if not isinstance(statement, Query | Declare | CopyOut):
             return Prepared(statement)
-        query = statement if kind is Kind.QUERY else statement.about["statement"]
+        query = statement if isinstance(statement, Query) else statement.query
         described = await self.work(lambda: self.session.describe(query, declared))
-        return Prepared(statement, described.parameters, described.fields if kind is Kind.QUERY else None)
+        return Prepared(statement, described.parameters, described.fields if query is statement else None)
 
     async def decoded(self, size: int, values: Callable[[], list[Any]]) -> list[Any]:
         """The values of parameters: large ones in a thread, since an array of a megabyte takes seconds."""
@@ -101,13 +121,14 @@ class Commands:
         """A statement of a simple query: its rows are described first, and all of them are sent, as text."""
         self.pin()  # again, after a COMMIT in the same message
         self.transaction.check(statement)
-        if statement.kind is Kind.QUERY:
+        if isinstance(statement, Query):
             answer = await self.work(lambda: self.session.run(statement, (), ()))
             fields = answer.fields
             self.link.say(wire.row_description(fields, (0,) * len(fields)))
             await self._all(statement.tag, Rows(answer), self._encoder(fields, (0,) * len(fields)))
             return
-        prepared = await self.prepare(statement, ()) if statement.kind not in _WITH_QUERY else Prepared(statement)
+        is_known = isinstance(statement, Declare | CopyOut)  # what runs tells of the query in it
+        prepared = Prepared(statement) if is_known else await self.prepare(statement, ())
         if prepared.fields is not None:
             formats = self._formats(prepared, (0,) * len(prepared.fields))
             self.link.say(wire.row_description(prepared.fields, formats))
@@ -120,11 +141,11 @@ class Commands:
         statement = portal.prepared.statement
         self.transaction.check(statement)
         if portal.finished is not None:
-            if statement.kind is not Kind.QUERY:
+            if not isinstance(statement, Query):
                 raise PgError("55000", f'portal "{statement.tag}" cannot be run')
             self.link.say(wire.command_complete(f"{portal.finished} 0"))
             return
-        if statement.kind is Kind.QUERY:
+        if isinstance(statement, Query):
             ended = await self._send(lambda: self._started(portal), self._encoder(portal.fields, portal.formats), limit)
             if not ended:
                 self.link.say(wire.PORTAL_SUSPENDED)
@@ -132,7 +153,7 @@ class Commands:
             portal.finished = statement.tag
             self._done(statement.tag)
             return
-        await _KINDS[statement.kind](self, portal)
+        await self._carry_out(statement, portal)
         portal.finished = statement.tag
 
     def _started(self, portal: Portal) -> Rows:
@@ -180,39 +201,44 @@ class Commands:
 
     # The kinds
 
-    async def _nothing(self, portal: Portal) -> None:
-        tag = portal.prepared.statement.tag
-        self.link.say(wire.command_complete(tag) if tag else wire.EMPTY_QUERY)
+    @singledispatchmethod
+    async def _carry_out(self, statement: Statement, portal: Portal) -> None:
+        """What a statement does that is no query: a method for each class."""
+        raise NotImplementedError(type(statement))
 
-    async def _begin(self, portal: Portal) -> None:
+    @_carry_out.register
+    async def _nothing(self, statement: Nothing, _: Portal) -> None:
+        self._understood(statement)
+
+    def _understood(self, statement: Statement) -> None:
+        self.link.say(wire.command_complete(statement.tag) if statement.tag else wire.EMPTY_QUERY)
+
+    @_carry_out.register
+    async def _begin(self, statement: Begin, _: Portal) -> None:
         if self.transaction.open:
             self._warn("25001", "there is already a transaction in progress")
         else:
             self._open()
-        await self._nothing(portal)
+        self._understood(statement)
 
     def _open(self) -> None:
         self.pin()
         self._before = dict(self.session.settings)
         self.transaction.begin()
 
-    async def _end(self, portal: Portal) -> None:
-        statement, back = portal.prepared.statement, portal.prepared.statement.kind is Kind.ROLLBACK
-        if "savepoint" in statement.about:
-            self.transaction.back_to(statement.about["savepoint"])
-            return await self._nothing(portal)
+    @_carry_out.register
+    async def _end(self, statement: End, _: Portal) -> None:
         failed = self.transaction.failed
         if not self.transaction.open:
             self._warn("25P01", "there is no transaction in progress")
         else:
             self.transaction.end()
             self.unpin()
-            if back or failed:
+            if failed or isinstance(statement, Rollback):
                 self._restore()
-        if statement.about.get("chain"):
+        if statement.chain:
             self._open()
         self.link.say(wire.command_complete("ROLLBACK" if failed else statement.tag))
-        return None
 
     def _restore(self) -> None:
         """What was SET in a transaction goes with it."""
@@ -224,53 +250,56 @@ class Commands:
             if now.get(name) != before[name]:
                 self.session.set(name, before[name], False)
 
-    async def _savepoint(self, portal: Portal) -> None:
-        name = portal.prepared.statement.about["name"]
-        release = portal.prepared.statement.kind is Kind.RELEASE
-        (self.transaction.release if release else self.transaction.save)(name)
-        await self._nothing(portal)
+    @_carry_out.register
+    async def _savepoint(self, statement: OfSavepoint, _: Portal) -> None:
+        if isinstance(statement, Savepoint):
+            self.transaction.save(statement.name)
+        elif isinstance(statement, Release):
+            self.transaction.release(statement.name)
+        else:
+            self.transaction.back_to(statement.name)
+        self._understood(statement)
 
-    async def _set(self, portal: Portal) -> None:
-        about = portal.prepared.statement.about
-        name, value, local = about["name"], about["value"], about.get("local", False)
-        if local and not self.transaction.open:
+    @_carry_out.register
+    async def _set(self, statement: Set, _: Portal) -> None:
+        if statement.local and not self.transaction.open:
             self._warn("25P01", "SET LOCAL can only be used in transaction blocks")
-        self.session.set(name, value, local)
-        await self._nothing(portal)
+        self.session.set(statement.name, statement.value, statement.local)
+        self._understood(statement)
 
-    async def _declare(self, portal: Portal) -> None:
-        about = portal.prepared.statement.about
-        if not self.transaction.open and not about.get("hold"):
+    @_carry_out.register
+    async def _declare(self, statement: Declare, portal: Portal) -> None:
+        if not self.transaction.open and not statement.hold:
             raise PgError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
-        if about["name"] in self.portals.portals:
-            raise PgError("42P03", f'cursor "{about["name"]}" already exists')
-        query, values, oids = about["statement"], portal.values, portal.prepared.parameters
+        if statement.name in self.portals.portals:
+            raise PgError("42P03", f'cursor "{statement.name}" already exists')
+        query, values, oids = statement.query, portal.values, portal.prepared.parameters
         answer = await self.work(lambda: self.session.run(query, values, oids))
-        binary = (int(bool(about.get("binary"))),) * len(answer.fields)
-        cursor = Portal(Prepared(query, (), answer.fields), formats=binary, hold=bool(about.get("hold")), cursor=True)
+        binary = (int(statement.binary),) * len(answer.fields)
+        cursor = Portal(Prepared(query, (), answer.fields), formats=binary, hold=statement.hold, cursor=True)
         cursor.start(answer)
-        self.portals.open(about["name"], cursor)
-        await self._nothing(portal)
+        self.portals.open(statement.name, cursor)
+        self._understood(statement)
 
-    async def _fetch(self, portal: Portal) -> None:
-        statement = portal.prepared.statement
-        cursor = self.portals.cursor(statement.about["name"])
+    @_carry_out.register
+    async def _fetch(self, statement: Fetch, portal: Portal) -> None:
+        cursor = self.portals.cursor(statement.name)
         rows: Rows = await self.work(lambda: self._started(cursor)) if cursor.rows is None else cursor.rows
-        count = await self._ahead(rows, statement.about)
-        if statement.tag == "MOVE":
+        count = await self._ahead(rows, statement)
+        if isinstance(statement, Move):
             self.rows = await self._skip(rows, count)
         elif count != 0 and not rows.ended:
             encoder = self._encoder(cursor.fields, self._formats(portal.prepared, portal.formats))
             await self._send(lambda: rows, encoder, count)
         self._done(statement.tag)
 
-    async def _ahead(self, rows: Rows, about: dict[str, Any]) -> int | None:
+    async def _ahead(self, rows: Rows, statement: Fetch) -> int | None:
         """How many rows are meant, after those before them were passed over."""
-        count: int | None = about.get("count", 1)
+        count = statement.count
         backward = PgError(
             "55000", "cursor can only scan forward", hint="Read the rows that are needed again with a new cursor."
         )
-        if not about.get("absolute"):
+        if not statement.absolute:
             if count is not None and count < 0:
                 raise backward
             return count
@@ -289,28 +318,28 @@ class Commands:
 
     def _formats(self, prepared: Prepared, asked: tuple[int, ...]) -> tuple[int, ...]:
         """A cursor that was declared BINARY is, whatever is asked for."""
-        if prepared.statement.kind is Kind.FETCH:
-            declared = self.portals.cursor(prepared.statement.about["name"])
+        if isinstance(prepared.statement, Fetch):
+            declared = self.portals.cursor(prepared.statement.name)
             if declared.cursor and any(declared.formats):
                 return declared.formats
         return asked
 
-    async def _close(self, portal: Portal) -> None:
-        name = portal.prepared.statement.about["name"]
-        if name is None:
+    @_carry_out.register
+    async def _close(self, statement: Close, _: Portal) -> None:
+        if statement.name is None:
             self.portals.close_all(held=True)
         else:
-            self.portals.cursor(name)
-            self.portals.close(name)
-        await self._nothing(portal)
+            self.portals.cursor(statement.name)
+            self.portals.close(statement.name)
+        self._understood(statement)
 
-    async def _copy(self, portal: Portal) -> None:
-        statement = portal.prepared.statement
-        query, values, oids = statement.about["statement"], portal.values, portal.prepared.parameters
+    @_carry_out.register
+    async def _copy(self, statement: CopyOut, portal: Portal) -> None:
+        query, values, oids = statement.query, portal.values, portal.prepared.parameters
         answer = await self.work(lambda: self.session.run(query, values, oids))
         rows = Rows(answer)
         try:
-            copy = Copy(statement.about["options"], answer.fields, self.zone)
+            copy = Copy(statement.options, answer.fields, self.zone)
             self.link.say(wire.copy_out(copy.formats))
             self.link.say(copy.begin())
             await self._send(lambda: rows, copy.rows, None)
@@ -319,37 +348,38 @@ class Commands:
         self.link.say(copy.end() + wire.COPY_DONE)
         self._done("COPY")
 
-    async def _deallocate(self, portal: Portal) -> None:
-        name = portal.prepared.statement.about["name"]
-        if name is None:
+    @_carry_out.register
+    async def _deallocate(self, statement: Deallocate, _: Portal) -> None:
+        if statement.name is None:
             self.portals.statements.clear()
         else:
-            self.portals.statement(name)
-            del self.portals.statements[name]
-        await self._nothing(portal)
+            self.portals.statement(statement.name)
+            del self.portals.statements[statement.name]
+        self._understood(statement)
 
-    async def _discard(self, portal: Portal) -> None:
-        if portal.prepared.statement.about.get("what", "ALL") == "ALL":
+    @_carry_out.register
+    async def _discard(self, statement: Discard, _: Portal) -> None:
+        if statement.what == "ALL":
             if self.transaction.open:
                 raise PgError("25001", "DISCARD ALL cannot run inside a transaction block")
             self.portals.close_all(held=True)
             self.portals.statements.clear()
             self.session.set(None, None, False)
-        await self._nothing(portal)
+        self._understood(statement)
 
-    async def _prepare(self, portal: Portal) -> None:
-        about = portal.prepared.statement.about
-        self.portals.prepare(about["name"], await self.prepare(about["statement"], about.get("types", ())))
-        await self._nothing(portal)
+    @_carry_out.register
+    async def _prepare(self, statement: Prepare, _: Portal) -> None:
+        self.portals.prepare(statement.name, await self.prepare(statement.query, statement.types))
+        self._understood(statement)
 
-    async def _execute(self, portal: Portal) -> None:
-        about = portal.prepared.statement.about
-        prepared = self.portals.statement(about["name"])
-        given, wanted = about.get("values", ()), prepared.parameters
+    @_carry_out.register
+    async def _execute(self, statement: Execute, portal: Portal) -> None:
+        prepared = self.portals.statement(statement.name)
+        given, wanted = statement.values, prepared.parameters
         if len(given) != len(wanted):
             raise PgError(
                 "42601",
-                f'wrong number of parameters for prepared statement "{about["name"]}"',
+                f'wrong number of parameters for prepared statement "{statement.name}"',
                 detail=f"Expected {len(wanted)} parameters but got {len(given)}.",
             )
         pairs = list(zip(given, wanted, strict=True))
@@ -363,9 +393,6 @@ class Commands:
         finally:
             inner.close()
 
-    async def _other(self, portal: Portal) -> None:
-        raise PgError("0A000", f"{portal.prepared.statement.tag} is not supported")
-
     def _warn(self, sqlstate: str, message: str) -> None:
         self.link.say(wire.notice(PgError(sqlstate, message)))
 
@@ -377,23 +404,3 @@ async def _both(sending: Awaitable[None], coming: Awaitable[Result]) -> Result:
         if isinstance(each, BaseException):
             raise each
     return found  # type: ignore[return-value]
-
-
-_KINDS: dict[Kind, Callable[[Commands, Portal], Awaitable[None]]] = {
-    Kind.BEGIN: Commands._begin,
-    Kind.COMMIT: Commands._end,
-    Kind.ROLLBACK: Commands._end,
-    Kind.SAVEPOINT: Commands._savepoint,
-    Kind.RELEASE: Commands._savepoint,
-    Kind.SET: Commands._set,
-    Kind.DECLARE: Commands._declare,
-    Kind.FETCH: Commands._fetch,
-    Kind.CLOSE: Commands._close,
-    Kind.COPY_OUT: Commands._copy,
-    Kind.DEALLOCATE: Commands._deallocate,
-    Kind.DISCARD: Commands._discard,
-    Kind.PREPARE: Commands._prepare,
-    Kind.EXECUTE: Commands._execute,
-    Kind.NOTHING: Commands._nothing,
-    Kind.OTHER: Commands._other,
-}

@@ -17,7 +17,8 @@ from mere.serve.postgres.portals import Portal
 from mere.serve.postgres.startup import Client
 from mere.serve.protocol.activity import Seat
 from mere.serve.protocol.body import Body, violation
-from mere.serve.protocol.port import SHUT_DOWN, Kind, PgError, Session, Statement
+from mere.serve.protocol.port import SHUT_DOWN, PgError, Session
+from mere.serve.protocol.statement import Nothing, Statement
 from mere.serve.session.log import Entry, Log
 from mere.serve.session.metrics import Metrics
 from mere.serve.session.pool import Pool
@@ -28,7 +29,7 @@ Result = TypeVar("Result")
 _LONGEST = 16 << 20  # bytes of a message
 _AGAIN = 0.05  # seconds after which a cancellation is repeated: it may have come before there was anything to cancel
 _TURN = 0.002  # seconds that a connection may answer before it is the others' turn
-_EMPTY = Statement(Kind.NOTHING, "", "")
+_EMPTY = Nothing("", "")
 
 CANCELLED = PgError("57014", "canceling statement due to user request")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mere.serve.language.copy_options import EVERY, Options
 from mere.serve.postgres.wire import message
 from mere.serve.protocol.port import Field, PgError
+from mere.serve.protocol.statement import CopyOptions
 from mere.serve.values import encode
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ _ESCAPES = ((b"\\", b"\\\\"), (b"\b", b"\\b"), (b"\f", b"\\f"), (b"\n", b"\\n"),
 class Copy:
     """Encodes the batches of one COPY. Before the first comes what `begin` says, after the last what `end` says."""
 
-    def __init__(self, options: Options, fields: Sequence[Field], zone: str) -> None:
+    def __init__(self, options: CopyOptions, fields: Sequence[Field], zone: str) -> None:
         self.options = options
         self.formats = (int(options.format == "binary"),) * len(fields)
         self._fields = fields
         self._zone = zone
         self._unsigned = options.format == "binary"
-        for name in sorted(options.force_quote - {*EVERY, *(field.name for field in fields)}):
+        for name in sorted(options.force_quote - {"*", *(field.name for field in fields)}):
             raise PgError("42703", f'column "{name}" does not exist')
 
     def begin(self) -> bytes:

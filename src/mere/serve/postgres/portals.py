@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
-from mere.serve.protocol.port import Answer, Field, PgError, Statement
+from mere.serve.protocol.port import Answer, Field, PgError
+from mere.serve.protocol.statement import Statement
 from mere.serve.values import encode
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mere.serve.protocol.port import Kind, PgError, Statement
+from mere.serve.protocol.port import PgError
+from mere.serve.protocol.statement import End, OfSavepoint, RollbackTo, Statement
 
 
 @dataclass
@@ -31,9 +32,9 @@ class Transaction:
 
     def check(self, statement: Statement) -> None:
         """Whether this statement may be executed now."""
-        if self.failed and statement.kind not in (Kind.COMMIT, Kind.ROLLBACK):
+        if self.failed and not isinstance(statement, End | RollbackTo):
             raise PgError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-        if not self.open and (statement.kind in (Kind.SAVEPOINT, Kind.RELEASE) or "savepoint" in statement.about):
+        if not self.open and isinstance(statement, OfSavepoint):
             raise PgError("25P01", f"{statement.tag} can only be used in transaction blocks")
 
     def save(self, name: str) -> None:

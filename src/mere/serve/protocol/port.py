@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from mere.serve.protocol.activity import Activity
+    from mere.serve.protocol.statement import Statement
 
 
 class PgError(Exception):
@@ -40,69 +40,6 @@ class Field:
     modifier: int = -1  # the precision of a numeric, the length of a varchar
     table: int = 0  # the oid of the table it comes from, if it is a column of one
     number: int = 0  # of the column there
-
-
-class Kind(Enum):
-    """What a statement is, as far as the protocol treats it differently."""
-
-    QUERY = auto()  # it returns rows
-    BEGIN = auto()
-    COMMIT = auto()
-    ROLLBACK = auto()
-    SAVEPOINT = auto()
-    RELEASE = auto()
-    SET = auto()
-    DECLARE = auto()  # a cursor
-    FETCH = auto()
-    CLOSE = auto()
-    COPY_OUT = auto()
-    DEALLOCATE = auto()
-    DISCARD = auto()
-    PREPARE = auto()  # in SQL
-    EXECUTE = auto()
-    NOTHING = auto()  # it is understood, and there is nothing to do: an empty statement, LISTEN's UNLISTEN, RESET
-    OTHER = auto()
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement of a text, read. `about` holds what its kind needs:
-
-    BEGIN, COMMIT   chain: bool, optional (AND CHAIN)
-    ROLLBACK        chain; savepoint: str, of ROLLBACK TO
-    SAVEPOINT, RELEASE   name: str
-    SET             name: str; value: str or None for DEFAULT and RESET (name None: RESET ALL); local: bool
-    DECLARE         name: str; statement: Statement, the query; hold, scroll, binary: bool
-    FETCH           name: str; count: int, None for ALL, below 0 for backward; absolute: bool, optional, if the count is
-                    a row's number (FIRST: 1, LAST: -1). MOVE is a FETCH with the tag MOVE
-    CLOSE           name: str or None for ALL
-    COPY_OUT        statement: Statement, the query; options: copyoptions.Options
-    PREPARE         name: str; statement: Statement, the query; types: tuple of oids
-    EXECUTE         name: str; values: tuple of the literals' texts, None for NULL
-    DEALLOCATE      name: str or None for ALL
-    DISCARD         what: ALL, PLANS, SEQUENCES or TEMP
-
-    QUERY           query: the session's own, which can `forget`
-
-    SHOW and EXPLAIN are of the kind QUERY: they return rows. What a tag has no count for is decided by the wire: only
-    SELECT, FETCH, MOVE and COPY have one. LISTEN and NOTIFY are refused by `read`, with 0A000."""
-
-    kind: Kind
-    tag: str  # the command tag without a count: SELECT, BEGIN, SET
-    text: str
-    start: int = 0  # where it begins in the text that was sent
-    about: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def all(self) -> list[Statement]:
-        """This one, and the one in it."""
-        return [self, self.about["statement"]] if "statement" in self.about else [self]
-
-    def forget(self) -> None:
-        """It will be kept for long: what can be found out again by its text is let go."""
-        for each in self.all:
-            if "query" in each.about:
-                each.about["query"].forget()
 
 
 @dataclass(frozen=True)
@@ -156,14 +93,15 @@ class Session(Protocol):
         ...
 
     def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
-        """`declared`: the oids of parameters that the client has given, 0 for those it leaves open. `values`: as for
-        `run`, where they are known: with them, the fields are those of the answer to the last digit."""
+        """Of a query. `declared`: the oids of parameters that the client has given, 0 for those it leaves open.
+        `values`: as for `run`, where they are known: with them, the fields are those of the answer to the last
+        digit."""
         ...
 
     def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> Answer:
-        """`values`: as Python values of these types, None for NULL: bool, int, float, Decimal, str, bytes, date, time,
-        datetime, UUID, lists of these for arrays. A text, in Postgres's spelling, stands for an interval, a json, and
-        for what Python has no value for (infinity, dates after 9999 or before 1)."""
+        """A query. `values`: as Python values of these types, None for NULL: bool, int, float, Decimal, str, bytes,
+        date, time, datetime, UUID, lists of these for arrays. A text, in Postgres's spelling, stands for an interval, a
+        json, and for what Python has no value for (infinity, dates after 9999 or before 1)."""
         ...
 
     def begin(self, commit: str | None = None) -> None:

@@ -21,7 +21,8 @@ from mere.serve.engine.tables import Pin
 from mere.serve.language import errors, rights, statements
 from mere.serve.language.compiler import Compiled, Compiler
 from mere.serve.language.mend.operators import Context
-from mere.serve.protocol.port import Described, PgError, Statement
+from mere.serve.protocol.port import Described, PgError
+from mere.serve.protocol.statement import Explain, Select, Show, Statement
 from mere.serve.session.answer import FixedAnswer, LakeAnswer, Running, fields_of, plan_lines
 
 if TYPE_CHECKING:
@@ -68,13 +69,14 @@ class LakeSession:
             return statements.read(text)
 
     def describe(self, statement: Statement, declared: Sequence[int], values: Sequence[Any] | None = None) -> Described:
-        if (shown := self._shown(statement)) is not None:
-            return Described((), fields_of(shown.schema), shown.schema)
+        if isinstance(statement, Show):
+            shown = self._shown(statement.name).schema
+            return Described((), fields_of(shown), shown)
         compiled, budget = self._compiled(statement, declared)
         try:
             sql = compiled.sql_without_values if values is None else compiled.sql
             compiled.confirm(sql)
-            if statement.about.get("explain"):
+            if isinstance(statement, Explain):
                 plan = plan_lines([]).schema
                 return Described(compiled.oids, fields_of(plan), plan)
             zone = self.settings["TimeZone"]
@@ -90,8 +92,8 @@ class LakeSession:
             compiled.release()
 
     def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> LakeAnswer | FixedAnswer:
-        if (shown := self._shown(statement)) is not None:
-            return FixedAnswer(shown)
+        if isinstance(statement, Show):
+            return FixedAnswer(self._shown(statement.name))
         compiled, budget = self._compiled(statement, oids)
         try:
             if compiled.oids and not values:
@@ -100,9 +102,9 @@ class LakeSession:
                 raise PgError("08P01", f"there are {len(compiled.oids)} parameters, but {len(values)} values")
             sql = compiled.sql
             compiled.confirm(sql)
-            if statement.about.get("explain") and self._role.is_restricted:
+            if isinstance(statement, Explain) and self._role.is_restricted:
                 raise PgError("42501", "permission denied to explain: a plan would show what this role may not see")
-            if statement.about.get("explain"):
+            if isinstance(statement, Explain):
                 with self._execution(compiled, budget) as running:
                     return FixedAnswer(plan_lines(running.explain(sql, values)))
             return LakeAnswer(
@@ -112,10 +114,7 @@ class LakeSession:
             compiled.release()
             raise
 
-    def _shown(self, statement: Statement) -> pa.Table | None:
-        name = statement.about.get("show")
-        if name is None:
-            return None
+    def _shown(self, name: str) -> pa.Table:
         known = self.settings
         if name == "all":
             names = sorted(known, key=str.lower)
@@ -244,9 +243,10 @@ class LakeSession:
 
     def _compiled(self, statement: Statement, oids: Sequence[int]) -> tuple[Compiled, Budget]:
         """With what is left of its time."""
+        assert isinstance(statement, Select), f"{statement.tag} returns no rows"
         budget = Budget(self._timeout())
         with self._preparing(budget):
-            compiled = self._compiler().compile(statement.about["query"].tree, oids)
+            compiled = self._compiler().compile(statement.parsed.tree, oids)
         return compiled, budget
 
     @contextmanager
