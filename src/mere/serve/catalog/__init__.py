@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from mere.names import TableName
 from mere.serve import builtin
@@ -116,7 +117,7 @@ class Catalog(Mapping[str, "pa.Table"]):
 
 def tables(pin: Pin, role: Role, around: Callable[[], Surroundings] | None = None) -> Catalog:
     """It costs nothing before a relation of it is asked for: most statements ask for none."""
-    return Catalog(_KNOWN.of(pin, role), around or (lambda: Surroundings(database=pin.ref, user=role.name)))
+    return Catalog(_contents(pin, role), around or (lambda: Surroundings(database=pin.ref, user=role.name)))
 
 
 def _same_everywhere(relation: str) -> pa.Table:
@@ -169,23 +170,14 @@ class _Contents:
             return self._tables[name]
 
 
-class _Known:
-    """The last commits that were looked at."""
-
-    def __init__(self) -> None:
-        self._contents: OrderedDict[str, _Contents] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, pin: Pin, role: Role) -> _Contents:
-        name = f"{pin.commit} {role.key}"
-        with self._lock:
-            found = self._contents.get(name)
-            if found is None or not found.is_lasting:
-                found = self._contents[name] = _Contents(name, pin, role)
-                if len(self._contents) > _KEPT:
-                    self._contents.popitem(last=False)
-            self._contents.move_to_end(name)
-            return found
+_known: LRUCache[str, _Contents] = LRUCache(_KEPT)
+_lock = threading.Lock()
 
 
-_KNOWN = _Known()
+def _contents(pin: Pin, role: Role) -> _Contents:
+    name = f"{pin.commit} {role.key}"
+    with _lock:
+        found = _known.get(name)
+        if found is None or not found.is_lasting:
+            found = _known[name] = _Contents(name, pin, role)
+        return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
+
+from cachetools import LRUCache
 
 from mere.errors import LakeError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
@@ -202,7 +203,7 @@ class _Shapes:
     """Each metadata file is read once, whatever commits, refs and roles it is read for."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Shape] = OrderedDict()
+        self._known: LRUCache[str, Shape] = LRUCache(_KNOWN)
         self._lock = Lock()
 
     def of(self, pointers: Sequence[str], reader: MetadataReader) -> list[Shape | None]:
@@ -212,12 +213,9 @@ class _Shapes:
         missing = list(dict.fromkeys(pointer for pointer in pointers if pointer not in found))
         found.update(zip(missing, self._read(missing, reader), strict=True))
         with self._lock:
-            for pointer in pointers:
-                if (shape := found[pointer]) is not None:
-                    self._known[pointer] = shape
-                    self._known.move_to_end(pointer)
-            while len(self._known) > max(_KNOWN, len(pointers)):
-                self._known.popitem(last=False)
+            if len(pointers) > self._known.maxsize:  # of a lake with more tables, all the same
+                self._known = LRUCache(len(pointers))
+            self._known.update((pointer, shape) for pointer, shape in found.items() if shape is not None)
         return [found[pointer] for pointer in pointers]
 
     @staticmethod

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from mere.lake.query.bindings import load_extensions, reach_s3
 from mere.lake.query.query import Limits, connect
@@ -47,7 +48,7 @@ class Engine:
         self.broken = False  # DuckDB gives up on the whole database after an error of its own
         self._connection = connect(Limits(resources.memory, resources.threads))
         self._lock = threading.Lock()
-        self._filled: OrderedDict[str, None] = OrderedDict()
+        self._filled: LRUCache[str, bool] = LRUCache(_KEPT)
         self._idle: list[tuple[str, DuckDBPyConnection]] = []  # with the time zone, the last that was used at the end
         self.tables = Tables(self.cursor, storage)
         from duckdb.func import PythonUDFType
@@ -114,16 +115,15 @@ class Engine:
     def fill(self, name: str, rows: Callable[[], pa.Table]) -> str:
         """A small table of the schema `catalog`, made at first use; its name says what is in it."""
         with self._lock:
-            if name not in self._filled:
+            if not self._filled.get(name):
                 with closing(self.cursor()) as cursor:
                     cursor.register("@rows", rows())
                     cursor.execute(f'CREATE OR REPLACE TABLE {CATALOG}.{quoted(name)} AS FROM "@rows"')
                     cursor.unregister("@rows")
-                    self._filled[name] = None
-                    if len(self._filled) > _KEPT:
-                        oldest, _ = self._filled.popitem(last=False)
+                    if len(self._filled) == _KEPT:
+                        oldest, _ = self._filled.popitem()
                         cursor.execute(f"DROP TABLE IF EXISTS {CATALOG}.{quoted(oldest)}")
-            self._filled.move_to_end(name)
+                    self._filled[name] = True
         return name
 
     def close(self) -> None:

@@ -73,6 +73,7 @@ class Tables:
         self._connection = connection
         self._storage = storage
         self._lock = threading.Lock()
+        # Not a cache of cachetools: what is in use stays, however long ago it was asked for.
         self._bound: OrderedDict[str, _Bound] = OrderedDict()
 
     def hold(self, pin: Pin, table: TableName) -> str:
