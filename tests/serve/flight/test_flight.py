@@ -331,7 +331,8 @@ def test_nothing_is_written(here: Place) -> None:
         cursor.adbc_ingest("new", orders.CUSTOMERS, mode="create")
     client = here.client()
     options = flight.FlightCallOptions(headers=[login("root")])
-    descriptor = flight.FlightDescriptor.for_command(pack(messages.CommandStatementUpdate("delete from gold.orders")))
+    update = any_pb2.Any(type_url="type.googleapis.com/arrow.flight.protocol.sql.CommandStatementUpdate")
+    descriptor = flight.FlightDescriptor.for_command(update.SerializeToString())
     writer, _ = client.do_put(descriptor, pa.schema({}), options)
     with pytest.raises(flight.FlightError, match="25006"):
         writer.close()
@@ -476,16 +477,29 @@ def test_there_is_a_line_in_the_audit_log(lake: Lake) -> None:
 
 
 def _protobuf() -> dict[str, Any]:
-    """The same messages, defined there by their fields."""
+    """The same messages, with the numbers of the specification."""
     kinds = descriptor_pb2.FieldDescriptorProto
-    known = {str: kinds.TYPE_STRING, bytes: kinds.TYPE_BYTES, bool: kinds.TYPE_BOOL, int: kinds.TYPE_UINT32}
+    text, data, flag, number = kinds.TYPE_STRING, kinds.TYPE_BYTES, kinds.TYPE_BOOL, kinds.TYPE_UINT32
+    specified = {
+        "CommandStatementQuery": [("query", 1, text, ""), ("transaction_id", 2, data, "")],
+        "CommandGetSqlInfo": [("info", 1, number, "many")],
+        "CommandGetTables": [
+            ("catalog", 1, text, "optional"),
+            ("db_schema_filter_pattern", 2, text, "optional"),
+            ("table_name_filter_pattern", 3, text, "optional"),
+            ("table_types", 4, text, "many"),
+            ("include_schema", 5, flag, ""),
+        ],
+    }
     file = descriptor_pb2.FileDescriptorProto(name="flight.proto", package="arrow.flight.protocol.sql", syntax="proto3")
-    for kind in (messages.CommandGetTables, messages.CommandGetSqlInfo, messages.CommandStatementQuery):
-        made = file.message_type.add(name=kind.__name__)
-        for each in kind.__dataclass_fields__.values():
-            many = each.metadata.get("many", False)
-            field = made.field.add(name=each.name, number=each.metadata["number"], type=known[each.metadata["kind"]])
-            field.label = kinds.LABEL_REPEATED if many else kinds.LABEL_OPTIONAL
+    for kind, fields in specified.items():
+        made = file.message_type.add(name=kind)
+        for name, at, type_, more in fields:
+            field = made.field.add(name=name, number=at, type=type_)
+            field.label = kinds.LABEL_REPEATED if more == "many" else kinds.LABEL_OPTIONAL
+            if more == "optional":
+                field.proto3_optional, field.oneof_index = True, len(made.oneof_decl)
+                made.oneof_decl.add(name=f"_{name}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = [f"{file.package}.{each.name}" for each in file.message_type]
@@ -495,8 +509,8 @@ def _protobuf() -> dict[str, Any]:
 THEIRS = _protobuf()
 TABLES = st.builds(
     messages.CommandGetTables,
-    catalog=st.text(min_size=1), db_schema_filter_pattern=st.text(min_size=1),
-    table_name_filter_pattern=st.text(min_size=1), table_types=st.lists(st.text()).map(tuple),
+    catalog=st.none() | st.text(), db_schema_filter_pattern=st.none() | st.text(),
+    table_name_filter_pattern=st.none() | st.text(), table_types=st.lists(st.text()).map(tuple),
     include_schema=st.booleans(),
 )  # fmt: skip
 INFOS = st.builds(messages.CommandGetSqlInfo, info=st.lists(st.integers(0, 2**32 - 1)).map(tuple))

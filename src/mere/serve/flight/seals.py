@@ -39,14 +39,14 @@ class Handle(messages.Message):
     """A statement, and what is settled of it already: of a prepared one its transaction, and its values once they are
     bound; of a ticket also the commit that it reads, and the schema of what it returns."""
 
-    user: str = messages.text(1)
-    database: str = messages.text(2)
-    text: str = messages.text(3)
-    transaction: bytes = messages.data(4)
-    values: bytes = messages.data(5)  # one batch, as a stream of Arrow's
-    oids: tuple[int, ...] = messages.numbers(6)
-    commit: str = messages.text(7)
-    schema: bytes = messages.data(8)
+    user: str = ""
+    database: str = ""
+    text: str = ""
+    transaction: bytes = b""
+    values: bytes = b""  # one batch, as a stream of Arrow's
+    oids: tuple[int, ...] = ()
+    commit: str = ""
+    schema: bytes = b""
 
     def sealed(self, seals: Seals) -> bytes:
         return seals.close(_STATEMENT, messages.encode(self))

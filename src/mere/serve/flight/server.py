@@ -206,7 +206,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         with _told():
             command = messages.unpack(descriptor.command or b"")
             if not isinstance(command, messages.CommandPreparedStatementQuery):
-                raise PgError("25006", "nothing can be written: the lake is read only here")
+                raise _not_here(command)
             handle = Handle.opened(command.prepared_statement_handle, self._seals, _caller(context).user)
             bound = replace(handle, values=parameters.checked(_sent(reader)))
             answer = messages.DoPutPreparedStatementResult(bound.sealed(self._seals))
