@@ -268,7 +268,7 @@ def test_the_command_serves_until_it_is_told_to_end(started: Process) -> None:
 
 PATIENT = """
 import functools
-from mere.serve.gateway import server
+from mere.serve.postgres import server
 server.Settings = functools.partial(server.Settings, grace_seconds=3600)
 """
 

@@ -36,7 +36,7 @@ _ACTIONS = {
 
 @dataclass
 class FlightEndpoint:
-    """Implements `gateway.beside.Endpoint`. `certificate`: PEM, and its key; without it nothing is encrypted."""
+    """Implements `session.endpoint.Endpoint`. `certificate`: PEM, and its key; without it nothing is encrypted."""
 
     backend: Backend
     users: Users | None
