@@ -516,7 +516,7 @@ def test_a_failing_audit_publishes_nothing_and_the_run_goes_on_after_the_fix(sho
     assert "-3" in it("sql", "--at", branch, "from silver.events").stdout
     shown = it.runs()[0]
     assert shown["status"] == "failed"
-    assert shown["models"]["gold.daily"] == {"state": "unbuilt", "because_of": "silver.events"}
+    assert shown["models"]["gold.daily"] == {"state": "unbuilt", "because_of": "silver.events", "attempt": 1}
     assert shown["models"]["silver.events"]["audits"][1]["sample"][0]["amount"] == -3
 
     it.replace("models/silver/events.sql", "e.at < :end", "e.at < :end AND e.amount >= 0")
