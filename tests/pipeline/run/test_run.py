@@ -526,7 +526,7 @@ def test_a_failing_audit_publishes_nothing_and_the_run_goes_on_after_the_fix(sho
     assert it.branches() == ["main"]
     assert len(it.published()) == 1
     assert it.runs()[0]["status"] == "succeeded"
-    assert it("run", "--resume", run, exit_code=1).stderr.startswith(f"error: The branch of run {run} is gone")
+    assert it("run", "--resume", run).stdout.startswith(f"nothing to do: run {run} was published already")
 
 
 def test_a_warning_is_told_and_does_not_block(shop: MakeShop) -> None:
