@@ -47,7 +47,7 @@ def log(ctx: click.Context, ref: str, table: str | None, limit: int, as_json: bo
 
 
 def _print_commit(commit: Commit) -> None:
-    about = f"{moment(commit.at)}  {commit.author or 'an engine'}  {commit.message or commit.kind}"
+    about = f"{moment(commit.at)}  {commit.by}  {commit.message or commit.kind}"
     if commit.expired:
         about += "  (files swept)"
     if sys.stdout.isatty():
@@ -131,11 +131,7 @@ def _print_publication(result: Publication, dry_run: bool) -> None:
     for line in change_lines(result.changes):
         click.echo(f"    {line}")
     for conflict in result.conflicts:
-        by = (
-            f" by {conflict.theirs.author or 'an engine'} (commit {conflict.theirs.short_id})"
-            if conflict.theirs
-            else ""
-        )
+        by = f" by {conflict.theirs.by} (commit {conflict.theirs.short_id})" if conflict.theirs else ""
         click.echo(f"    conflict: {conflict.key} was changed on {result.target}{by}")
 
 

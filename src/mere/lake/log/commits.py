@@ -113,6 +113,10 @@ class Commit:
     def short_id(self) -> str:
         return self.id[:10]
 
+    @property
+    def by(self) -> str:
+        return self.author or "an engine"
+
 
 def fold(changes: Iterable[Change]) -> dict[Key, Change]:
     """Many changes, in order, as one change per key; what came back to where it was is no change."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mere.errors import LakeError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.properties import OWN, STATE
 from mere.lake.iceberg.schema import (
@@ -19,7 +18,8 @@ from mere.lake.iceberg.schema import (
     sort_order,
     view_sql,
 )
-from mere.lake.log.commits import Change, Commit, Entry, Key, Kind, Stats
+from mere.lake.log.commits import Change, Commit, Key, Kind, Stats
+from mere.lake.refs.describe import readable
 from mere.names import TableName
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def history(lake: Lake, table: str, ref: str) -> Iterator[Moment]:
 
 
 def _moment(reader: MetadataReader, commit: Commit, change: Change) -> Moment:
-    old, new = (_readable(reader, entry) for entry in (change.old, change.new))
+    old, new = (readable(reader, entry) for entry in (change.old, change.new))
     unread = (change.old and old is None) or (change.new and new is None)
     changed = (
         None if unread else list(fields(schema_of(old)) if old else ()) != list(fields(schema_of(new)) if new else ())
@@ -158,11 +158,3 @@ def _moment(reader: MetadataReader, commit: Commit, change: Change) -> Moment:
     return Moment(
         commit, change, changed, new.rows if new and is_table else None, new.size if new and is_table else None
     )
-
-
-def _readable(reader: MetadataReader, entry: Entry | None) -> Metadata | None:
-    """A commit is shown even where its files were swept."""
-    try:
-        return reader.read(entry.value) if entry else None
-    except LakeError:
-        return None

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from mere.errors import LakeError
 from mere.lake.log.runs import Run, RunStatus, run_of_holder
-from mere.lake.store.port import Lease, Moved, Store
+from mere.lake.refs.retry import retried_while_moving
+from mere.lake.store.port import Lease, Store
 from mere.names import next_attempt, run_of
-
-_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -48,26 +47,26 @@ def take_over(store: Store, past: Run, run: Run) -> Run:
 
 def end(store: Store, id_: str, by: str) -> Ended:
     """End a run, whoever has it and wherever that is. Idempotent."""
-    for _ in range(_ATTEMPTS):
-        found = store.run(id_)
-        if found is None:
-            raise LakeError(f"There is no run {id_!r}.")
-        past = found.seen(store.now())
-        branch = branch_of(store, past)
-        if past.ended_at is not None:
-            return Ended(past, already=True, branch=branch)
-        was_alive = past.status is RunStatus.RUNNING
-        run = _ended(store, past, f"ended by {by}" if was_alive else None)
-        try:
-            if branch is None:
-                released = store.hand_over(past.branch, run)
-            else:
-                run = replace(run, branch=next_attempt(branch))
-                released = store.hand_over(branch, run)
-        except Moved:  # somebody resumed it, or it came to its own end
-            continue
-        return Ended(run, was_alive=was_alive, released=tuple(released), branch=run.branch if branch else None)
-    raise LakeError(f"Run {id_} is being taken over again and again. It was left as it was.", remedy="Try again.")
+    # It moves when somebody resumes it, or when it comes to its own end.
+    return retried_while_moving(
+        lambda: _end(store, id_, by), f"Run {id_} is being taken over again and again. It was left as it was."
+    )
+
+
+def _end(store: Store, id_: str, by: str) -> Ended:
+    found = store.run(id_)
+    if found is None:
+        raise LakeError(f"There is no run {id_!r}.")
+    past = found.seen(store.now())
+    branch = branch_of(store, past)
+    if past.ended_at is not None:
+        return Ended(past, already=True, branch=branch)
+    was_alive = past.status is RunStatus.RUNNING
+    run = _ended(store, past, f"ended by {by}" if was_alive else None)
+    if branch is not None:
+        run = replace(run, branch=next_attempt(branch))
+    released = store.hand_over(branch or past.branch, run)
+    return Ended(run, was_alive=was_alive, released=tuple(released), branch=run.branch if branch else None)
 
 
 def end_dead(store: Store, leases: Iterable[Lease]) -> bool:

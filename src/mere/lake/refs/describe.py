@@ -38,7 +38,8 @@ def described(commit: Commit, reader: MetadataReader) -> Commit:
     return replace(commit, changes=changes, author=author, message=_message(changes, made))
 
 
-def _readable(entry: Entry | None, reader: MetadataReader) -> Metadata | None:
+def readable(reader: MetadataReader, entry: Entry | None) -> Metadata | None:
+    """None too where its file was swept."""
     try:
         return reader.read(entry.value) if entry else None
     except LakeError:
@@ -49,7 +50,7 @@ def _made(change: Change, reader: MetadataReader) -> Snapshot | None:
     """The snapshot that this write made: a change of properties or of the schema makes none."""
     if change.new is None or change.new.kind is not Kind.TABLE:
         return None
-    old, new = _readable(change.old, reader), _readable(change.new, reader)
+    old, new = readable(reader, change.old), readable(reader, change.new)
     before = old.current.id if old and old.current else None
     snapshot = new.current if new else None
     return snapshot if snapshot and snapshot.id != before else None

@@ -12,10 +12,10 @@ from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Ke
 from mere.lake.refs.describe import counted, described
 from mere.lake.refs.guards import Guard
 from mere.lake.refs.publish import Conflict
+from mere.lake.refs.retry import retried_while_moving
 from mere.lake.store.port import Edit, Moved, Store
 from mere.names import TableName, near
 
-_ATTEMPTS = 20
 _PAGE = 200
 
 
@@ -131,15 +131,12 @@ def commit_found(
     message: str,
 ) -> Commit | None:
     """Commit what is found to be done, or find it again if the branch has moved meanwhile."""
-    for _ in range(_ATTEMPTS):
+
+    def commit() -> Commit | None:
         changes = tuple(counted(change, reader) for change in find())
-        if not changes:
-            return None
-        try:
-            return store.commit(Edit(target, kind, changes, author, message))
-        except Moved:
-            continue
-    raise LakeError(f"{target} is being written to too fast. Nothing was changed.", remedy="Try again.")
+        return store.commit(Edit(target, kind, changes, author, message)) if changes else None
+
+    return retried_while_moving(commit, f"{target} is being written to too fast. Nothing was changed.")
 
 
 def known(target: str, table: TableName, entries: Entries, spared: str) -> Entry:
@@ -163,4 +160,4 @@ def _later(store: Store, reader: MetadataReader, target: str, commit: Commit, ke
 def _conflict_line(conflict: Conflict, target: str) -> str:
     if conflict.theirs is None:
         return f"  {conflict.key}: is not on {target} as that commit left it"
-    return f"  {conflict.key}: commit {conflict.theirs.short_id} by {conflict.theirs.author or 'an engine'}"
+    return f"  {conflict.key}: commit {conflict.theirs.short_id} by {conflict.theirs.by}"

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mere.errors import LakeConflict, LakeError, RefNotFound, Unguarded
+from mere.errors import LakeConflict, Unguarded
 from mere.lake import faults
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
@@ -14,10 +14,9 @@ from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.refs.describe import counted, described
 from mere.lake.refs.guards import Guard
-from mere.lake.store.port import After, Divergence, Edit, Moved, Store
+from mere.lake.refs.retry import retried_while_moving, standing
+from mere.lake.store.port import After, Divergence, Edit, Store
 from mere.names import TableName, run_of
-
-_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -61,38 +60,34 @@ class Request:
 
 
 def publish(store: Store, reader: MetadataReader, guard: Guard, request: Request) -> Publication:
-    """Bounded: both branches may move while the tables are being looked at, and then they are looked at again."""
-    for _ in range(_ATTEMPTS):
-        source, target = (_standing(store, name) for name in (request.source.name, request.target))
-        request = replace(request, source=source)
-        parting = store.divergence(source, target)
-        prepared = _prepare(request, parting, reader, guard)
-        faults.point("publish.prepared")
-        if request.dry_run:
-            return prepared
-        if prepared.conflicts:
-            raise _refusal(request, prepared)
-        try:
-            if prepared.changes:
-                commit = store.commit(_edit(store, request, parting, prepared.changes))
-                return replace(prepared, changes=commit.changes, commit=commit)
-            if request.after is After.DELETE:
-                store.delete_ref(source.name, expected=source, fence=request.fence)
-            return prepared
-        except Moved:
-            continue
-    raise LakeError(
+    """Both branches may move while the tables are being looked at, and then they are looked at again."""
+    return retried_while_moving(
+        lambda: _publish(store, reader, guard, request),
         f"{request.source.name} or {request.target} is being written to faster than it can be published."
         f" {request.target} was left as it was.",
-        remedy="Try again when the writers have finished.",
+        "Try again when the writers have finished.",
     )
 
 
-def _standing(store: Store, name: str) -> Ref:
-    ref = store.ref(name)
-    if ref is None:
-        raise RefNotFound(f"{name} was deleted meanwhile. Nothing was published.")
-    return ref
+def _publish(store: Store, reader: MetadataReader, guard: Guard, request: Request) -> Publication:
+    source, target = (
+        standing(store, name, f"{name} was deleted meanwhile. Nothing was published.")
+        for name in (request.source.name, request.target)
+    )
+    request = replace(request, source=source)
+    parting = store.divergence(source, target)
+    prepared = _prepare(request, parting, reader, guard)
+    faults.point("publish.prepared")
+    if request.dry_run:
+        return prepared
+    if prepared.conflicts:
+        raise _refusal(request, prepared)
+    if prepared.changes:
+        commit = store.commit(_edit(store, request, parting, prepared.changes))
+        return replace(prepared, changes=commit.changes, commit=commit)
+    if request.after is After.DELETE:
+        store.delete_ref(source.name, expected=source, fence=request.fence)
+    return prepared
 
 
 def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guard: Guard) -> Publication:
@@ -227,6 +222,6 @@ def _conflict_line(conflict: Conflict, source: str, target: str) -> str:
     def side(commit: Commit | None, ref: str) -> str:
         if commit is None:
             return f"read on {ref}"
-        return f"on {ref} by {commit.author or 'an engine'} (commit {commit.short_id}, {commit.at:%Y-%m-%d %H:%M:%SZ})"
+        return f"on {ref} by {commit.by} (commit {commit.short_id}, {commit.at:%Y-%m-%d %H:%M:%SZ})"
 
     return f"  {conflict.key}: {side(conflict.ours, source)}; {side(conflict.theirs, target)}"

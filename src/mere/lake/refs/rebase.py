@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mere.errors import LakeError, RefNotFound, UsageError
+from mere.errors import RefNotFound, UsageError
 from mere.lake import faults
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Change, Commit, CommitKind, Entry, Key, Space
 from mere.lake.log.refs import Ref
 from mere.lake.refs.describe import counted
 from mere.lake.refs.publish import Conflict, conflict, merge
-from mere.lake.store.port import Edit, Moved, Store
-
-_ATTEMPTS = 20
+from mere.lake.refs.retry import retried_while_moving, standing
+from mere.lake.store.port import Edit, Store
 
 
 @dataclass(frozen=True)
@@ -34,36 +33,29 @@ class Rebased:
 
 
 def rebase(store: Store, reader: MetadataReader, branch: str, author: str) -> Rebased:
-    for _ in range(_ATTEMPTS):
-        ref = _standing(store, branch)
-        parent = _parent(store, ref)
-        parting = store.divergence(ref, parent)
-        todo, clashes = merge(parting)
-        clashes |= _torn(parting.source, clashes) & {change.key for change in todo}
-        clashes |= _halves(clashes) & {change.key for change in todo}
-        kept = tuple(counted(change, reader) for change in todo if change.key not in clashes)
-        dropped = tuple(conflict(key, parting, reader) for key in sorted(clashes))
-        before, base = store.commit_by_seq(ref.head), store.commit_by_seq(parent.head)
-        faults.point("rebase.prepared")
-        if not parting.target:
-            return Rebased(branch, parent.name, before, base, kept)
-        message = f"rebase onto {parent.name} ({base.short_id})"
-        try:
-            commit = store.rebase(ref, parent, Edit(branch, CommitKind.REBASE, kept, author, message))
-        except Moved:
-            continue
-        return Rebased(branch, parent.name, before, base, kept, dropped, commit)
-    raise LakeError(
+    return retried_while_moving(
+        lambda: _rebase(store, reader, branch, author),
         f"{branch} or its parent is being written to faster than it can be rebased. {branch} was left as it was.",
-        remedy="Try again when the writers have finished.",
+        "Try again when the writers have finished.",
     )
 
 
-def _standing(store: Store, name: str) -> Ref:
-    ref = store.ref(name)
-    if ref is None:
-        raise RefNotFound(f"There is no branch {name!r}.")
-    return ref
+def _rebase(store: Store, reader: MetadataReader, branch: str, author: str) -> Rebased:
+    ref = standing(store, branch, f"There is no branch {branch!r}.")
+    parent = _parent(store, ref)
+    parting = store.divergence(ref, parent)
+    todo, clashes = merge(parting)
+    clashes |= _torn(parting.source, clashes) & {change.key for change in todo}
+    clashes |= _halves(clashes) & {change.key for change in todo}
+    kept = tuple(counted(change, reader) for change in todo if change.key not in clashes)
+    dropped = tuple(conflict(key, parting, reader) for key in sorted(clashes))
+    before, base = store.commit_by_seq(ref.head), store.commit_by_seq(parent.head)
+    faults.point("rebase.prepared")
+    if not parting.target:
+        return Rebased(branch, parent.name, before, base, kept)
+    message = f"rebase onto {parent.name} ({base.short_id})"
+    commit = store.rebase(ref, parent, Edit(branch, CommitKind.REBASE, kept, author, message))
+    return Rebased(branch, parent.name, before, base, kept, dropped, commit)
 
 
 def _parent(store: Store, branch: Ref) -> Ref:
