@@ -5,31 +5,45 @@ An adapter gives a connection, transactions and triggers; what happens inside a 
 
 from __future__ import annotations
 
+import functools
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Concatenate, ParamSpec, TypeVar
 
 import orjson
 
 from mere.errors import LakeError, RefExists
 from mere.lake import faults
 from mere.lake.log.commits import Commit, Entries, Key
-from mere.lake.log.fence import Fence, lost_lease
+from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.log.runs import Run, RunStatus, holds
-from mere.lake.store import pointers, rows
+from mere.lake.store import leases, pointers, rows
 from mere.lake.store.port import After, Divergence, Edit, Head, Lease, Moved
 from mere.lake.store.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
 from mere.lake.store.wholeness import damaged
 from mere.names import TableName
 
 _PAGE = 200
-_LEASE = "target, namespace, name, holder, acquired_at, expires_at"
 _RUN = "id, target, branch, status, author, started_at, ended_at, beat_at, about"
-_THEIRS = "WHERE (target, namespace, name, holder) IN (SELECT target, namespace, name, holder FROM {given})"
-_RELEASE = f"DELETE FROM mere_leases {_THEIRS}"
+
+P = ParamSpec("P")
+S = TypeVar("S", bound="SqlStore")
+T = TypeVar("T")
+
+
+def repeatable(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """What can be done twice: an adapter whose connections get lost does it again."""
+
+    @functools.wraps(method)
+    def done(self: S, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return self._again(lambda: method(self, *arguments, **options))
+
+    return done
 
 
 class SqlStore(ABC):
@@ -68,12 +82,18 @@ class SqlStore(ABC):
     def _settle(self) -> None:
         """Called after a commit has become durable."""
 
+    def _again(self, act: Callable[[], T]) -> T:
+        """Do it, and do it again where that may help."""
+        return act()
+
     # refs
 
+    @repeatable
     def refs(self) -> list[Ref]:
         with self._statement() as tx:
             return [rows.to_ref(row) for row in tx.rows(f"SELECT {REF} FROM mere_refs r ORDER BY r.name")]
 
+    @repeatable
     def ref(self, name: str) -> Ref | None:
         with self._statement() as tx:
             return rows.find_ref(tx, name)
@@ -99,9 +119,10 @@ class SqlStore(ABC):
             if expected and rows.find_ref(tx, name) != expected:
                 raise Moved
             if fence:
-                _hold(tx, name, fence)
+                leases.hold(tx, name, fence)
             rows.delete_ref(tx, name)
 
+    @repeatable
     def touch(self, name: str) -> None:
         """Make a ref as young as a new one: an alias lives as long as it is used."""
         with self._write() as tx:
@@ -109,15 +130,18 @@ class SqlStore(ABC):
 
     # commits
 
+    @repeatable
     def commit_by_seq(self, seq: int) -> Commit:
         with self._statement() as tx:
             return rows.commit_at(tx, seq)
 
+    @repeatable
     def commits_by_prefix(self, prefix: str) -> list[Commit]:
         query = f"SELECT {COMMIT} FROM mere_commits c WHERE c.id >= ? AND c.id < ? ORDER BY c.seq LIMIT 20"
         with self._statement() as tx:
             return [to_commit(row) for row in tx.rows(query, (prefix, prefix + "g"))]
 
+    @repeatable
     def all_commits(self) -> list[Commit]:
         with self._statement() as tx:
             return [to_commit(row) for row in tx.rows(f"SELECT {COMMIT} FROM mere_commits c ORDER BY c.seq")]
@@ -128,6 +152,7 @@ class SqlStore(ABC):
             yield from page
             below = page[-1].seq
 
+    @repeatable
     def page(self, commit: Commit, below: int) -> list[Commit]:
         """Some of the commits that lead to this one, newest first, from below a number on."""
         query = (
@@ -136,17 +161,20 @@ class SqlStore(ABC):
         with self._statement() as tx:
             return [to_commit(row) for row in tx.rows(query, (commit.seq, below))]
 
+    @repeatable
     def ancestor_at(self, commit: Commit, instant: datetime) -> Commit | None:
         query = f"{CHAIN} SELECT {COMMIT} FROM mere_commits c {IN_CHAIN} AND c.at <= ? ORDER BY c.seq DESC LIMIT 1"
         with self._statement() as tx:
             found = tx.rows(query, (commit.seq, stamp(instant)))
         return to_commit(found[0]) if found else None
 
+    @repeatable
     def with_changes(self, commits: Iterable[Commit]) -> list[Commit]:
         seqs = [commit.seq for commit in commits]
         with self._read() as tx:
             return rows.commits_at(tx, seqs)
 
+    @repeatable
     def divergence(self, source: Ref, target: Ref) -> Divergence:
         with self._read() as tx:
             return rows.divergence(tx, source.head, target.head)
@@ -160,7 +188,7 @@ class SqlStore(ABC):
             if edit.source and rows.find_ref(tx, edit.source.name) != edit.source:
                 raise Moved
             if edit.source and edit.fence:
-                _hold(tx, edit.source.name, edit.fence)
+                leases.hold(tx, edit.source.name, edit.fence)
             changes = rows.standing_changes(tx, edit)
             faults.point("commit.checked")
             rows.move_pointers(tx, edit.target, changes)
@@ -201,16 +229,19 @@ class SqlStore(ABC):
 
     # entries
 
+    @repeatable
     def heads(self, names: Collection[str]) -> dict[str, Head]:
         with self._read() as tx:
             return {name: rows.head(tx, name) for name in names}
 
+    @repeatable
     def entries(self, commit: Commit) -> Entries:
         with self._statement() as tx:
             return rows.entries_at(tx, commit.seq)
 
     # leases
 
+    @repeatable
     def acquire(self, target: str, tables: Collection[TableName], holder: str, ttl: timedelta) -> list[Lease]:
         """Take all of the leases or none; what others hold of them is returned."""
         with self._write() as tx:
@@ -220,15 +251,16 @@ class SqlStore(ABC):
             wanted = set(tables)
             held = [
                 lease
-                for lease in _leases(tx)
+                for lease in leases.known(tx)
                 if lease.target == target and lease.table in wanted and lease.holder != holder
             ]
             if not held:
-                leased = _holding(target, wanted, holder, now, now + ttl)
-                tx.run_for(_RELEASE, leased)
-                tx.run_for(f"INSERT INTO mere_leases ({_LEASE}) SELECT {_LEASE} FROM {{given}}", leased)
+                leased = leases.holding(target, wanted, holder, now, now + ttl)
+                tx.run_for(leases.RELEASE, leased)
+                tx.run_for(leases.TAKE, leased)
         return held
 
+    @repeatable
     def renew(self, holder: str, ttl: timedelta) -> bool:
         """False: the lease had expired, and somebody may have taken it."""
         with self._write() as tx:
@@ -239,21 +271,25 @@ class SqlStore(ABC):
             )
         return renewed > 0
 
+    @repeatable
     def release(self, target: str, tables: Collection[TableName], holder: str) -> None:
         with self._write() as tx:
-            tx.run_for(_RELEASE, _holding(target, tables, holder))
+            tx.run_for(leases.RELEASE, leases.holding(target, tables, holder))
 
+    @repeatable
     def leases(self) -> list[Lease]:
         with self._statement() as tx:
-            return held(tx)
+            return leases.held(tx)
 
     # runs
 
+    @repeatable
     def now(self) -> datetime:
         """By the database's clock: those of the machines that share a lake may differ."""
         with self._statement() as tx:
             return rows.now(tx)
 
+    @repeatable
     def clocks(self) -> tuple[datetime, str, Commit]:
         """What time it is, and of all branches the one whose last commit has the latest time, with that commit."""
         query = (
@@ -267,6 +303,7 @@ class SqlStore(ABC):
         ((now, branch, *newest),) = found
         return rows.time(now), branch, to_commit(tuple(newest))
 
+    @repeatable
     def save_run(self, run: Run) -> bool:
         """As it is now, in the place of what was known of it."""
         columns = _RUN.split(", ")
@@ -279,6 +316,7 @@ class SqlStore(ABC):
             )
         return saved > 0
 
+    @repeatable
     def beat_run(self, id_: str, branch: str) -> bool:
         """False if the run was handed over."""
         later = f"CASE WHEN beat_at < {self.clock} THEN {self.clock} ELSE beat_at END"
@@ -299,24 +337,27 @@ class SqlStore(ABC):
                     raise Moved
                 rows.move_ref(tx, branch, run.branch)
             faults.point("hand_over.moved")
-            held = [lease for lease in _leases(tx) if holds(lease.holder, run.id)]
+            held = [lease for lease in leases.known(tx) if holds(lease.holder, run.id)]
             for holder in {lease.holder for lease in held}:
                 tx.run("DELETE FROM mere_leases WHERE holder = ?", (holder,))
         faults.point("hand_over.durable")
         self._settle()
         return held
 
+    @repeatable
     def run(self, id_: str) -> Run | None:
         with self._statement() as tx:
             found = tx.rows(f"SELECT {_RUN} FROM mere_runs WHERE id = ?", (id_,))
         return _to_run(found[0]) if found else None
 
+    @repeatable
     def runs(self, limit: int) -> list[Run]:
         """The last ones, newest first."""
         query = f"SELECT {_RUN} FROM mere_runs ORDER BY started_at DESC, id DESC LIMIT ?"
         with self._statement() as tx:
             return [_to_run(row) for row in tx.rows(query, (limit,))]
 
+    @repeatable
     def delete_runs(self, before: datetime) -> int:
         """Those of which nothing has been heard since then; how many."""
         with self._write() as tx:
@@ -324,6 +365,7 @@ class SqlStore(ABC):
 
     # files
 
+    @repeatable
     def pointers(self, *, without: Collection[str] = (), expired: Collection[int] = ()) -> set[str]:
         """Every metadata file that a ref needs, or a commit that was not expired.
 
@@ -332,6 +374,7 @@ class SqlStore(ABC):
         with self._read() as tx:
             return pointers.needed(tx, frozenset(without), frozenset(expired))
 
+    @repeatable
     def expire(self, seqs: Collection[int]) -> None:
         """A commit at which a ref stands is passed over: the ref may have been made since the caller looked."""
         with self._write() as tx:
@@ -341,10 +384,12 @@ class SqlStore(ABC):
                 Given(("seq",), [(seq,) for seq in seqs]),
             )
 
+    @repeatable
     def doomed(self) -> dict[str, datetime]:
         with self._statement() as tx:
             return {name: rows.time(since) for name, since in tx.rows("SELECT location, since FROM mere_doomed")}
 
+    @repeatable
     def set_doomed(self, doomed: Mapping[str, datetime]) -> None:
         with self._write() as tx:
             self._lock_all(tx, "mere_doomed")
@@ -354,6 +399,7 @@ class SqlStore(ABC):
                 Given(("location", "since"), [(location, stamp(since)) for location, since in doomed.items()]),
             )
 
+    @repeatable
     def repoint(self, moved: Mapping[str, str], root: str, lake_id: str) -> None:
         """All that names a location in `moved`, pointer or property, names its new one, in one transaction."""
         with self._write() as tx:
@@ -365,22 +411,6 @@ class SqlStore(ABC):
         faults.point("repoint.durable")
         self._settle()
         self.root, self.lake_id = root, lake_id
-
-
-def _hold(tx: Tx, branch: str, fence: Fence) -> None:
-    """Raise, unless all that the fence is about is still so; until the transaction ends nobody changes it."""
-    if strangers := rows.astray(tx, branch, fence.signed):
-        raise fence.unsigned(strangers)
-    # An update takes the rows, so that nobody else can take the leases before this ends. An expired one that nobody has
-    # taken will do: whoever takes one deletes those first.
-    kept = f"UPDATE mere_leases SET holder = holder {_THEIRS}"
-    if tx.run_for(kept, _holding(fence.target, fence.leased, fence.holder)) != len(set(fence.leased)):
-        raise lost_lease(fence.holder, fence.leased)
-
-
-def _holding(target: str, tables: Collection[TableName], holder: str, *times: datetime) -> Given:
-    columns = tuple(_LEASE.split(", "))[: 4 + len(times)]
-    return Given(columns, [(target, each.namespace, each.name, holder, *map(stamp, times)) for each in sorted(tables)])
 
 
 def _run_row(run: Run) -> rows.Row:
@@ -397,15 +427,18 @@ def _to_run(row: rows.Row) -> Run:
     return Run(id_, target, branch, RunStatus(status), author, *times, orjson.loads(about))
 
 
-def held(tx: Tx) -> list[Lease]:
-    now = rows.now(tx)
-    return [lease for lease in _leases(tx) if lease.expires_at > now]
-
-
-def _leases(tx: Tx) -> list[Lease]:
-    return [
-        Lease(target, TableName(namespace, name), holder, rows.time(expires), rows.time(acquired))
-        for target, namespace, name, holder, acquired, expires in tx.rows(
-            f"SELECT {_LEASE} FROM mere_leases ORDER BY target, namespace, name"
-        )
-    ]
+def begin(tx: Tx, root: str, author: str) -> None:
+    """The first commit, and main."""
+    ((now,),) = tx.rows(f"SELECT {tx.clock}")
+    for pair in (("root", root), ("lake_id", secrets.token_hex(16)), ("created_at", now)):
+        tx.run("INSERT INTO mere_meta (key, value) VALUES (?, ?)", pair)
+    line = rows.new_line(tx, None)
+    seq = tx.insert(
+        "INSERT INTO mere_commits (id, line, kind, at, author, message) VALUES (?, ?, 'root', ?, ?, ?)",
+        (secrets.token_hex(8), line, now, author, "the lake begins"),
+        "seq",
+    )
+    tx.run(
+        "INSERT INTO mere_refs (name, kind, line, head, created_at, created_by) VALUES ('main', 'branch', ?, ?, ?, ?)",
+        (line, seq, now, author),
+    )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
@@ -15,19 +14,19 @@ from mere.lake.log.commits import Commit, Key, Space
 from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.log.runs import Run
+from mere.lake.store import leases
 from mere.lake.store.connections import Connections
 from mere.lake.store.port import Edit, Lease
 from mere.lake.store.postgres.address import UNTOUCHED, PostgresAddress, line
 from mere.lake.store.postgres.lost import OPENING, lost_connections, once, patiently, send_commit
 from mere.lake.store.postgres.schema import MIGRATIONS, NOW, removal
 from mere.lake.store.rows import Given, Row, Tx
-from mere.lake.store.sql import SqlStore, held
+from mere.lake.store.sql import SqlStore, begin
 from mere.lake.store.wholeness import require_whole, tables_of
 
 if TYPE_CHECKING:
     import psycopg
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _IDLE_MS = 15_000
@@ -69,14 +68,6 @@ def _query(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-def _retried(method: Callable[Concatenate[PostgresStore, P], T]) -> Callable[Concatenate[PostgresStore, P], T]:
-    @functools.wraps(method)
-    def again(self: PostgresStore, /, *arguments: P.args, **options: P.kwargs) -> T:
-        return patiently(self.address, lambda: method(self, *arguments, **options))
-
-    return again
-
-
 _FOUND = "SELECT name FROM unnest(?::text[]) AS name WHERE to_regclass(quote_ident(name)) IS NOT NULL"
 
 
@@ -104,7 +95,7 @@ class PostgresStore(SqlStore):
             if _version(connection) is not None:
                 raise LakeError(f"There is already a lake in {address}.")
             _migrate(connection, 0)
-            _start(connection, root, author, cls.clock)
+            begin(_PostgresTx(connection, cls.clock), root, author)
         return cls(address)
 
     @classmethod
@@ -132,7 +123,7 @@ class PostgresStore(SqlStore):
             if _version(connection) is None:
                 return []
             connection.execute("LOCK TABLE mere_leases, mere_refs IN ACCESS EXCLUSIVE MODE")  # nobody writes meanwhile
-            if found := held(_PostgresTx(connection, self.clock)):
+            if found := leases.held(_PostgresTx(connection, self.clock)):
                 return found
             for statement in removal():
                 connection.execute(statement.encode())
@@ -212,6 +203,9 @@ class PostgresStore(SqlStore):
     def _lock_all(self, tx: Tx, table: str) -> None:
         tx.run(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 
+    def _again(self, act: Callable[[], T]) -> T:
+        return patiently(self.address, act)
+
     # what is not simply done again
 
     def _committed(self, edit: Edit) -> list[Commit]:
@@ -262,35 +256,6 @@ class PostgresStore(SqlStore):
     @property
     def sqlalchemy_url(self) -> str:
         return self.address.sqlalchemy
-
-    refs = _retried(SqlStore.refs)
-    ref = _retried(SqlStore.ref)
-    touch = _retried(SqlStore.touch)
-    commit_by_seq = _retried(SqlStore.commit_by_seq)
-    commits_by_prefix = _retried(SqlStore.commits_by_prefix)
-    all_commits = _retried(SqlStore.all_commits)
-    page = _retried(SqlStore.page)
-    ancestor_at = _retried(SqlStore.ancestor_at)
-    with_changes = _retried(SqlStore.with_changes)
-    divergence = _retried(SqlStore.divergence)
-    heads = _retried(SqlStore.heads)
-    entries = _retried(SqlStore.entries)
-    acquire = _retried(SqlStore.acquire)
-    renew = _retried(SqlStore.renew)
-    release = _retried(SqlStore.release)
-    leases = _retried(SqlStore.leases)
-    now = _retried(SqlStore.now)
-    clocks = _retried(SqlStore.clocks)
-    save_run = _retried(SqlStore.save_run)
-    beat_run = _retried(SqlStore.beat_run)
-    run = _retried(SqlStore.run)
-    runs = _retried(SqlStore.runs)
-    delete_runs = _retried(SqlStore.delete_runs)
-    pointers = _retried(SqlStore.pointers)
-    expire = _retried(SqlStore.expire)
-    doomed = _retried(SqlStore.doomed)
-    set_doomed = _retried(SqlStore.set_doomed)
-    repoint = _retried(SqlStore.repoint)
 
 
 def _connect(address: PostgresAddress) -> psycopg.Connection[Row]:
@@ -349,23 +314,4 @@ def _migrate(connection: psycopg.Connection[Row], version: int) -> None:
         "INSERT INTO mere_meta (key, value) VALUES ('schema_version', %s)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (str(len(MIGRATIONS)),),
-    )
-
-
-def _start(connection: psycopg.Connection[Row], root: str, author: str, clock: str) -> None:
-    """The first commit, and main."""
-    found = connection.execute(f"SELECT {clock}".encode()).fetchone()
-    now = found and found[0]
-    for key, value in (("root", root), ("lake_id", secrets.token_hex(16)), ("created_at", now)):
-        connection.execute("INSERT INTO mere_meta (key, value) VALUES (%s, %s)", (key, value))
-    line = connection.execute("INSERT INTO mere_lines (base) VALUES (NULL) RETURNING line").fetchone()
-    seq = connection.execute(
-        "INSERT INTO mere_commits (id, line, kind, at, author, message) VALUES (%s, %s, 'root', %s, %s, %s)"
-        " RETURNING seq",
-        (secrets.token_hex(8), line and line[0], now, author, "the lake begins"),
-    ).fetchone()
-    connection.execute(
-        "INSERT INTO mere_refs (name, kind, line, head, created_at, created_by)"
-        " VALUES ('main', 'branch', %s, %s, %s, %s)",
-        (line and line[0], seq and seq[0], now, author),
     )

@@ -14,10 +14,11 @@ from mere.errors import CatalogLost, LakeError, LakeNotFound, LakeTooNew, LakeUn
 from mere.lake.log.commits import Key
 from mere.lake.storage import room
 from mere.lake.storage.room import Snapshot
+from mere.lake.store import leases
 from mere.lake.store.connections import Connections
 from mere.lake.store.port import Lease
 from mere.lake.store.rows import Given, Row, Tx
-from mere.lake.store.sql import SqlStore, held
+from mere.lake.store.sql import SqlStore, begin
 from mere.lake.store.sqlite.schema import MIGRATIONS, NOW, READABLE
 from mere.lake.store.wholeness import damaged, require_whole, tables_of
 
@@ -91,7 +92,7 @@ class SqliteStore(SqlStore):
             with contextlib.closing(sqlite3.connect(draft)) as connection:
                 _migrate(connection)
                 with _transaction(connection, "BEGIN IMMEDIATE"):
-                    _start(connection, root, author, cls.clock)
+                    begin(_SqliteTx(connection, cls.clock), root, author)
             os.link(draft, path)
         except FileExistsError as error:
             raise LakeError(f"There is already a lake at {path.parent}.") from error
@@ -131,7 +132,7 @@ class SqliteStore(SqlStore):
                 raise _no_room(self.path)
             connection.execute("BEGIN IMMEDIATE")  # nobody writes meanwhile
             try:
-                if found := held(_SqliteTx(connection, self.clock)):
+                if found := leases.held(_SqliteTx(connection, self.clock)):
                     return found
                 for end in ("", "-wal", "-shm"):
                     self.path.with_name(self.path.name + end).unlink(missing_ok=True)
@@ -285,24 +286,6 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _start(connection: sqlite3.Connection, root: str, author: str, clock: str) -> None:
-    """The first commit, and main."""
-    (now,) = connection.execute(f"SELECT {clock}").fetchone()
-    connection.executemany(
-        "INSERT INTO mere_meta (key, value) VALUES (?, ?)",
-        [("root", root), ("lake_id", secrets.token_hex(16)), ("created_at", now)],
-    )
-    connection.execute("INSERT INTO mere_lines (line, base) VALUES (1, NULL)")
-    connection.execute(
-        "INSERT INTO mere_commits (seq, id, line, kind, at, author, message) VALUES (1, ?, 1, 'root', ?, ?, ?)",
-        (secrets.token_hex(8), now, author, "the lake begins"),
-    )
-    connection.execute(
-        "INSERT INTO mere_refs (name, kind, line, head, created_at, created_by) VALUES ('main', 'branch', 1, 1, ?, ?)",
-        (now, author),
-    )
 
 
 def _refuse_network(folder: Path) -> None:
