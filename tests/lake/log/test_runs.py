@@ -115,9 +115,8 @@ def test_old_runs_can_be_forgotten(lake: Lake) -> None:
 
 
 def test_a_lake_of_the_first_schema_is_brought_up_to_date(at: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("mere.lake.store.sqlite.store", "mere.lake.store.postgres.store"):
-        scripts = schema if module.endswith("sqlite") else postgres_schema
-        monkeypatch.setattr(f"{module}.MIGRATIONS", scripts.MIGRATIONS[:1])
+    for kind, scripts in (("sqlite", schema), ("postgres", postgres_schema)):
+        monkeypatch.setattr(f"mere.lake.store.{kind}.store.MIGRATIONS", scripts.MIGRATIONS[:1])
     with at.create() as lake:
         at.engine(lake).append("main", "a.t", 3)
     assert tables(at, "mere_runs") == 0

@@ -280,16 +280,16 @@ def test_a_lake_of_an_older_mere_can_be_read_where_it_cannot_be_written(tmp_path
     script = f"""
 import subprocess
 from mere.errors import LakeUnreadable
-from mere.lake import schema, sqlite
+from mere.lake.store.sqlite import schema, store
 from mere.lake.lake import Lake
-from mere.lake.places import MARKER
+from mere.lake.refs.places import MARKER
 from tests.lake.foreign import Foreign
-sqlite.MIGRATIONS = schema.MIGRATIONS[:1]
+store.MIGRATIONS = schema.MIGRATIONS[:1]
 lake = Lake.create({str(tmp_path)!r} + "/lake")
 Foreign(lake).append("main", "a.t", 3)
 lake.close()
 (lake.root / MARKER).unlink()
-sqlite.MIGRATIONS = schema.MIGRATIONS
+store.MIGRATIONS = schema.MIGRATIONS
 subprocess.run(["mount", "-o", "remount,ro", {str(tmp_path)!r}], check=True)
 lake = Lake.open(lake.root)
 assert lake.at().metadata("a.t").rows == 3
