@@ -14,8 +14,9 @@ import pytest
 from mere.engine.jvm.jars import POSTGRES
 from mere.errors import SourceError
 from mere.sources import database as db
-from mere.sources.postgres import quoted, table_name
+from mere.sources.postgres import table_name
 from mere.sources.source import Database, Loaded, Portion
+from mere.sql.names import quoted
 from tests.services.postgres import PASSWORD, Postgres
 
 NAME = "sources_asked"

@@ -26,6 +26,7 @@ from mere.audits.rules import (
     Unique,
 )
 from mere.names import TableName
+from mere.sql.spark_names import name_of, quoted
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,6 @@ class Question:
         """Whether the shared scan has shown that no row is bad: as many values apart as rows, so that none is there
         twice. Only where it has not, which row is bad is worth a query of its own."""
         return "apart" in numbers and numbers["apart"] == numbers["checked"]
-
-
-def quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-def table_sql(table: TableName) -> str:
-    return ".".join(quoted(part) for part in (*table.namespace.split("."), table.name))
 
 
 def question(audit: Audit, table: TableName, scope: Scope | None) -> Question:
@@ -143,11 +136,11 @@ def _count(where: str | None) -> str:
 
 def _from(table: TableName, *conditions: str | None) -> str:
     found = " AND ".join(f"({condition})" for condition in conditions if condition)
-    return f"{table_sql(table)} WHERE {found}" if found else table_sql(table)
+    return f"{name_of(table)} WHERE {found}" if found else name_of(table)
 
 
 def _rows(table: TableName, scope: str | None, where: str | None) -> str:
-    return f"(SELECT * FROM {_from(table, scope, where)})" if scope or where else table_sql(table)
+    return f"(SELECT * FROM {_from(table, scope, where)})" if scope or where else name_of(table)
 
 
 def _unique(rule: Unique, table: TableName, scope: str | None, where: str | None) -> Question:
@@ -196,7 +189,7 @@ def _numbered(keys: str, rows: str, condition: str | None = None) -> str:
 def _relationships(rule: Relationships, rows: str) -> Question:
     pairs = list(zip(rule.columns, rule.key, strict=True))
     known = " AND ".join(f"{THIS}.{quoted(column)} IS NOT NULL" for column in rule.columns)
-    other = table_sql(rule.to)
+    other = name_of(rule.to)
     same = " AND ".join(f"other.{quoted(key)} = {THIS}.{quoted(column)}" for column, key in pairs)
     keys = ", ".join(f"{quoted(key)} AS k{at}" for at, key in enumerate(rule.key))
     joined = " AND ".join(f"other.k{at} = {THIS}.{quoted(column)}" for at, (column, _) in enumerate(pairs))

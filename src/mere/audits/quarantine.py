@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mere.audits.audit import Audit, text_literal
-from mere.audits.builtin import broken, given, quoted, table_sql
+from mere.audits.builtin import broken, given
 from mere.audits.evaluate import SAMPLE, Finding, Rows, State
 from mere.audits.rules import TIME, AcceptedValues, Assert, NotNull, Relationships
 from mere.names import TableName
+from mere.sql.spark_names import name_of, quoted
 from mere.words import counted
 
 # What a quarantine has besides the columns of its table.
@@ -118,7 +119,7 @@ class Counts:
 def seen(table: TableName, run: str, rule: str) -> str:
     """A query of the rows that a run has put aside for a rule."""
     return (
-        f"SELECT * FROM {table_sql(table.quarantine)}"
+        f"SELECT * FROM {name_of(table.quarantine)}"
         f" WHERE {quoted(RUN)} = {text_literal(run)} AND array_contains({quoted(RULES)}, {text_literal(rule)})"
     )
 

@@ -15,12 +15,12 @@ from mere.errors import LakeError, MereError
 from mere.lake.log.commits import difference
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import quoted
 from mere.lake.refs.clock import skew
 from mere.lake.store.health import PROBE
 from mere.lake.upkeep.gc import GRACE, KEEP_RUNS
 from mere.lake.upkeep.leavings import Policy, find_leavings
 from mere.names import MAIN, TableName
+from mere.sql.names import quoted
 from mere.words import counted
 
 MOST_TABLES = 200  # of main are looked at, spread evenly

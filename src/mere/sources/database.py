@@ -15,6 +15,7 @@ from mere.lake.store.postgres.address import PostgresAddress
 from mere.sources import postgres
 from mere.sources.cursor import later, less
 from mere.sources.source import Database, Declared, Loaded, Portion
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     import psycopg
@@ -140,7 +141,7 @@ def reading(database: Database, portion: Portion, declared: Mapping[str, Declare
         sent.append(f"{given} AS c{number}")
         made[column.name] = taken.format(f"c{number}")
     if bounds:
-        sent.append(f"{postgres.quoted(database.partition_column or '')} AS {postgres.PARTITION}")
+        sent.append(f"{quoted(database.partition_column or '')} AS {postgres.PARTITION}")
     where = postgres.where(database, portion, columns)
     rows = f"SELECT {', '.join(sent)} FROM {postgres.relation(database)}{f' WHERE {where}' if where else ''}"
     options |= {"dbtable": f"({rows}) AS r", "fetchsize": _FETCH, "driver": "org.postgresql.Driver"}

@@ -19,6 +19,7 @@ from mere.errors import LakeError, SourceError
 from mere.lake.store.postgres.address import PostgresAddress, line
 from mere.sources.cursor import less
 from mere.sources.source import Database, Portion
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     import psycopg
@@ -58,10 +59,6 @@ class Column:
     @property
     def quoted(self) -> str:
         return quoted(self.name)
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def table_name(text: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from mere.names import TableName
 from mere.sql.scopes import sources_of
+from mere.sql.tables import table_name
 
 # A table's columns; a table that is not in it is one of which nothing is known.
 Schemas = Mapping[TableName, tuple[str, ...]]
@@ -161,7 +162,7 @@ def _of_source(scope: Scope, name: str, schemas: Schemas) -> tuple[str, ...] | N
         return tuple(source.outer_columns) or (None if source.is_udtf else _outputs(source, schemas))
     if not isinstance(source.this, exp.Identifier) or len(source.parts) != 2 or source.args.get("pivots"):
         return None
-    return schemas.get(TableName(*(part.name for part in source.parts)))
+    return schemas.get(table_name(source))
 
 
 def _recursive_cte(node: exp.Expr) -> exp.CTE | None:
@@ -223,7 +224,7 @@ def _aliases(scope: Scope, column: exp.Column | None) -> list[str]:
 def _tables(source: exp.Table | Scope) -> frozenset[TableName]:
     """Whose columns a source may have; of a subquery or CTE, all tables of the query."""
     found = source.expression.root().find_all(exp.Table) if isinstance(source, Scope) else [source]
-    return frozenset(TableName(each.db, each.name) for each in found if each.db)
+    return frozenset(table_name(each) for each in found if each.db)
 
 
 def _named(scope: Scope, parts: list[str]) -> tuple[str, int] | None:

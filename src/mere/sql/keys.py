@@ -21,6 +21,7 @@ from mere.sql.duckdb.translate import SparkView
 from mere.sql.joins import Joins
 from mere.sql.mixing import cut_of, group_keys, names_of
 from mere.sql.scopes import sources_of
+from mere.sql.tables import table_name
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def keys_of(tree: exp.Expr, key: Mapping[str, exp.Expr]) -> dict[TableName, Keye
     walk = _Walk()
     walk.into(scopes[-1], {name: _Value(value) for name, value in key.items()}, linear=True, path=())
     tables = (each for each in tree.find_all(exp.Table) if len(each.parts) > 1)
-    return {name: _told(walk.found.get(name)) for name in map(_name, tables)}
+    return {name: _told(walk.found.get(name)) for name in map(table_name, tables)}
 
 
 def _told(found: _Found | None) -> Keyed:
@@ -147,7 +148,7 @@ class _Walk:
             values = _none(values, "its columns get other names by position")
         if table.args.get("sample") or node.args.get("sample") or node.args.get("pivots"):
             values, linear = _none(values, "some of its rows are taken, or turned into columns"), False
-        found = self.found.setdefault(_name(table), _Found())
+        found = self.found.setdefault(table_name(table), _Found())
         found.values.append(values)
         found.linear = found.linear and linear
 
@@ -155,14 +156,9 @@ class _Walk:
         """Whatever is read in there is read whole."""
         for table in scope.expression.find_all(exp.Table):
             if len(table.parts) > 1:
-                found = self.found.setdefault(_name(table), _Found())
+                found = self.found.setdefault(table_name(table), _Found())
                 found.values.append({"": _Value(None, why)})
                 found.linear = False
-
-
-def _name(table: exp.Table) -> TableName:
-    parts = [part.name for part in table.parts]
-    return TableName(".".join(parts[:-1]), parts[-1])
 
 
 def _shown(node: exp.Expr) -> str:

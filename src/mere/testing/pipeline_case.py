@@ -18,10 +18,10 @@ from mere.pipeline.plan.facts import facts
 from mere.pipeline.run import accept
 from mere.pipeline.run.request import Event, Project, Request
 from mere.pipeline.run.run import run
-from mere.pipeline.write.table import name_of, quoted
 from mere.project.cases import Case, Rows, Step
 from mere.project.graph import Graph
 from mere.project.model import Model
+from mere.sql.spark_names import name_of, quoted
 from mere.testing.given import Schemas, arrow, columns_of, frame, with_written
 from mere.testing.types import of_spark
 

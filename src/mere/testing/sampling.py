@@ -10,6 +10,8 @@ from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.project.graph import Graph
 from mere.project.model import Model, Sql
+from mere.sql.names import quoted
+from mere.sql.tables import table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +132,7 @@ def _origin(column: exp.Column, scope: Scope, columns: Columns) -> tuple[TableNa
         if column.table and column.table.casefold() != alias.casefold():
             continue
         if isinstance(source, exp.Table):
-            table = TableName(source.db, source.name)
+            table = table_name(source)
             known = next((each for each in columns.get(table, ()) if each.casefold() == name), None)
             if known:
                 return table, known
@@ -179,18 +181,14 @@ def sampled(
 
 def _text(sample: Sample, columns: Sequence[str], texts: Mapping[TableName, str], rows: int) -> str:
     named = _names(columns)
-    source = f"SELECT {named} FROM {_quoted(sample.table.namespace)}.{_quoted(sample.table.name)}"
+    source = f"SELECT {named} FROM {quoted(sample.table.namespace)}.{quoted(sample.table.name)}"
     if sample.by is None:
         # In an order that has nothing to do with the values, and is the same at every time.
         return f"SELECT {named} FROM ({source}) ORDER BY hash({named}), {named} LIMIT {rows}"
-    on = " AND ".join(f"t.{_quoted(own)} = s.{_quoted(other)}" for own, other in sample.on)
+    on = " AND ".join(f"t.{quoted(own)} = s.{quoted(other)}" for own, other in sample.on)
     matched = f"SELECT {named} FROM ({source}) AS t SEMI JOIN ({texts[sample.by]}) AS s ON {on}"
     return f"SELECT {named} FROM ({matched}) ORDER BY {named} LIMIT {rows * _AT_MOST}"
 
 
 def _names(columns: Iterable[str]) -> str:
-    return ", ".join(map(_quoted, columns))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return ", ".join(map(quoted, columns))

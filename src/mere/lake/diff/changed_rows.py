@@ -14,9 +14,10 @@ from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.touched import Part, touched
 from mere.lake.query import Limits, connect, scans
 from mere.lake.query.bindings import load_extensions, reach_s3
-from mere.lake.query.types import columns, current_schema, quoted
+from mere.lake.query.types import columns, current_schema
 from mere.lake.storage import room
 from mere.lake.storage.port import Storage
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

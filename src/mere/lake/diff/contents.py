@@ -21,8 +21,9 @@ from mere.lake.iceberg.timeline import Timeline
 from mere.lake.iceberg.touched import Part, touched
 from mere.lake.query import connect, scans
 from mere.lake.query.bindings import load_extensions, reach_s3
-from mere.lake.query.types import current_schema, quoted
+from mere.lake.query.types import current_schema
 from mere.lake.storage import room
+from mere.sql.names import quoted
 from mere.windows import Grain, Span, Spans
 
 if TYPE_CHECKING:

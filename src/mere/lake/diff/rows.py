@@ -22,9 +22,9 @@ from mere.lake.query import Limits, connect, explained, scans
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
 from mere.lake.query.types import columns as duckdb_columns
-from mere.lake.query.types import quoted
 from mere.lake.storage import room
 from mere.names import TableName, near
+from mere.sql.names import quoted
 from mere.words import counted
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from mere.lake.iceberg import manifests
 from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import columns, current_schema, literal, quoted
+from mere.lake.query.types import columns, current_schema
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import duckdb_secret
 from mere.names import TableName
+from mere.sql.names import literal, quoted
 from mere.sql.statements import Name, Statement
 
 if TYPE_CHECKING:

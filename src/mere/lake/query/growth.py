@@ -12,8 +12,8 @@ from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.query import scans
 from mere.lake.query.bindings import load_extensions, reach_s3
 from mere.lake.query.query import connect
-from mere.lake.query.types import literal
 from mere.lake.storage.port import canonical
+from mere.sql.names import literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

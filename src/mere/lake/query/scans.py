@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from mere.errors import QueryError
 from mere.lake.iceberg.manifests import _EQUALITY_DELETES, _LOST_PARTITION, damaged, file_kinds
 from mere.lake.iceberg.metadata import Metadata, Snapshot
-from mere.lake.query.types import literal, quoted
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import of_arrow, pyiceberg_properties
+from mere.sql.names import literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -16,8 +16,8 @@ from mere.lake.iceberg.schema import schema_of
 from mere.lake.query import Limits, Result, connect, explained, show
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import quoted
 from mere.names import TableName, near
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

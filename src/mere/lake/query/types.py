@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from mere.lake.iceberg.metadata import Json, Metadata
+from mere.sql.names import quoted
 
 _TYPES = {
     "boolean": "BOOLEAN",
@@ -25,14 +26,6 @@ _TYPES = {
     "variant": "VARIANT",
 }
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def columns(schema: Json) -> list[tuple[str, str | None]]:

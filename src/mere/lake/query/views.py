@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from mere.errors import QueryError
 from mere.lake.iceberg.metadata import Json, Metadata
 from mere.lake.iceberg.schema import current_version
-from mere.lake.query.types import columns, quoted
+from mere.lake.query.types import columns
 from mere.names import TableName
 from mere.sql.duckdb.types import Columns, of_iceberg
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -26,9 +26,10 @@ from mere.pipeline.build.subject import NOTHING, SHOWN, TOGETHER, Subject, fold_
 from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import CHANGE, Between, changed_rows
 from mere.pipeline.write.query import query, replace_all
-from mere.pipeline.write.table import expr, fit, name_of, prepare, quoted
+from mere.pipeline.write.table import expr, fit, prepare
 from mere.project.kinds import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO
 from mere.project.model import Sql
+from mere.sql.spark_names import name_of, quoted
 from mere.windows import NEVER, Spans, stamp
 
 if TYPE_CHECKING:

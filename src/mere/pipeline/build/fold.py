@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mere.pipeline.write.changes import comparable
-from mere.pipeline.write.table import expr, field_of, quoted
+from mere.pipeline.write.table import expr, field_of
 from mere.project.kinds import IS_CURRENT as CURRENT
 from mere.project.kinds import VALID_FROM as FROM
 from mere.project.kinds import VALID_TO as TO
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -19,8 +19,9 @@ from mere.pipeline.build.merge_rows import Bounds, kept, latest, merge_into, mer
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.write.changes import CHANGE, DELETE, UPDATE_BEFORE, Between, Inputs, changed_keys, changed_rows
 from mere.pipeline.write.query import Sift, Workshop, input_frame, query, replace_all
-from mere.pipeline.write.table import expr, field_of, name_of, prepare, quoted
+from mere.pipeline.write.table import expr, field_of, prepare
 from mere.project.model import Input, Model
+from mere.sql.spark_names import name_of, quoted
 from mere.windows import NEVER, Spans
 
 if TYPE_CHECKING:

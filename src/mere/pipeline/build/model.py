@@ -53,6 +53,7 @@ from mere.sources.cache import cache_folder
 from mere.sources.offered import Outside
 from mere.sources.source import Portion, Source
 from mere.sources.variables import opened
+from mere.sql.spark_names import name_of
 from mere.windows import NEVER, Spans, stamp
 from mere.words import counted
 
@@ -351,7 +352,7 @@ class _Work:
         shop, time_ = self.site.shop, self.model.time
         scope = None
         if time_ and self.state and self.scoped:
-            schema = shop.spark.table(table.name_of(self.model.name)).schema
+            schema = shop.spark.table(name_of(self.model.name)).schema
             windows = query.within(schema, time_.column, *(self.state.done | self.step.spans))
             scope = Scope(time_.column, windows)
         metadata = self._metadata() if self.model.kind.rules.stored else None

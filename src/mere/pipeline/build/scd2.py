@@ -29,8 +29,9 @@ from mere.pipeline.build.subject import (
 from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import Between, changed_keys
 from mere.pipeline.write.query import replace_all
-from mere.pipeline.write.table import expr, fit, name_of, prepare, quoted
+from mere.pipeline.write.table import expr, fit, prepare
 from mere.project.kinds import VALID_FROM
+from mere.sql.spark_names import name_of, quoted
 from mere.windows import NEVER, Spans
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from mere.pipeline.plan.steps import Step
 from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import CHANGE, Between, changed_rows
 from mere.pipeline.write.query import Workshop, query
-from mere.pipeline.write.table import expr, field_of, quoted
+from mere.pipeline.write.table import expr, field_of
 from mere.project.kinds import HISTORY
 from mere.project.model import Input, Model
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,10 +20,10 @@ from mere.pipeline.load.frames import frame_rows
 from mere.pipeline.load.records import Rows, json_rows, rows_of
 from mere.pipeline.write.query import Workshop
 from mere.pipeline.write.returned import checked
-from mere.pipeline.write.table import quoted
 from mere.project.model import Model
 from mere.sources.cache import prune, release
 from mere.sources.source import Database, Files, Function, Portion, Rest, Source
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from mere.audits.audit import text_literal
 from mere.engine.translate import is_from_spark
 from mere.errors import SourceError
-from mere.pipeline.write.table import quoted
 from mere.sources.database import cut, is_cut, is_postgres, low, reading
 from mere.sources.source import Database, Portion, Source
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

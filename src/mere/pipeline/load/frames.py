@@ -11,9 +11,9 @@ from mere.pipeline.load.formats.columns import Needs, to_json
 from mere.pipeline.load.formats.parquet import Field, held, is_sure, parquet_rows, shape_of
 from mere.pipeline.load.records import Rows
 from mere.pipeline.state.columns import of_query
-from mere.pipeline.write.table import quoted
 from mere.project.model import Model
 from mere.sources.source import Source
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

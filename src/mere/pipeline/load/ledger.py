@@ -12,11 +12,12 @@ from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
 from mere.pipeline.write.companions import declared, standing
 from mere.pipeline.write.query import Workshop
-from mere.pipeline.write.table import expr, name_of, prepare
+from mere.pipeline.write.table import expr, prepare
 from mere.project.kinds import Kind
 from mere.project.model import Model
 from mere.sources.ledger import ABOUT, COLUMNS, row_of
 from mere.sources.source import Loaded
+from mere.sql.spark_names import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

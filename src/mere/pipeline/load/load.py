@@ -30,10 +30,11 @@ from mere.pipeline.quarantine.lookups import looked_up
 from mere.pipeline.state.replaced import REPLACES
 from mere.pipeline.write.companions import Signatures, signature
 from mere.pipeline.write.query import WRITTEN, Workshop, literal, writer
-from mere.pipeline.write.table import expr, name_of, prepare, quoted
+from mere.pipeline.write.table import expr, prepare
 from mere.project.files.source import READABLE
 from mere.project.model import Model
 from mere.sources.source import Files, Loaded, OnChange, Portion, Snapshots, Source
+from mere.sql.spark_names import name_of, quoted
 from mere.windows import Span
 from mere.words import counted
 

@@ -13,9 +13,10 @@ from mere.lake.lake import Lake
 from mere.pipeline.load.records import LINE, RAW, WHY
 from mere.pipeline.write.companions import declared, filled, standing
 from mere.pipeline.write.query import Workshop, literal
-from mere.pipeline.write.table import expr, name_of, prepare, quoted
+from mere.pipeline.write.table import expr, prepare
 from mere.project.model import Model
 from mere.sources.source import Source
+from mere.sql.spark_names import name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

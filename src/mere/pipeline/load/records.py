@@ -32,9 +32,9 @@ from mere.pipeline.load.formats.json import json_cells, json_frames
 from mere.pipeline.load.formats.origin import PORTION, value_of
 from mere.pipeline.load.formats.parquet import parquet_frames
 from mere.pipeline.load.formats.text import LINE, RAW, WHY
-from mere.pipeline.write.table import quoted
 from mere.project.model import Model
 from mere.sources.source import Files, Format, Portion, Source, Text
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

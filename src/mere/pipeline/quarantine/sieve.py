@@ -24,8 +24,9 @@ from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.quarantine.lookups import looked_up
 from mere.pipeline.write.companions import Signatures, declared, filled, is_ours, signature, standing
 from mere.pipeline.write.query import Workshop, literal, query, within, writer
-from mere.pipeline.write.table import expr, field_of, name_of, prepare, quoted
+from mere.pipeline.write.table import expr, field_of, prepare
 from mere.project.model import Model
+from mere.sql.spark_names import name_of, quoted
 from mere.windows import Span, Spans
 
 if TYPE_CHECKING:

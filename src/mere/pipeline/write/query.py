@@ -29,9 +29,10 @@ from mere.pipeline.write.changes import (
     with_updates,
 )
 from mere.pipeline.write.returned import checked
-from mere.pipeline.write.table import check_columns, comment, expr, field_of, fit, name_of, prepare, quoted
+from mere.pipeline.write.table import check_columns, comment, expr, field_of, fit, prepare
 from mere.project.model import Csv, Input, Model, Python, Sql, Time
 from mere.sources.source import Source
+from mere.sql.spark_names import name_of, quoted
 from mere.windows import NEVER, Span, Spans, instant
 
 if TYPE_CHECKING:

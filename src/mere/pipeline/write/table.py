@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.schema import identifier, partitioning, partitionings, schema_of
-from mere.names import TableName
 from mere.pipeline.state.columns import Change, Column, What, compare, of_query, of_table, renames
 from mere.pipeline.state.layout import Part, is_ordered_as, layout_of, partitions
 from mere.pipeline.state.state import PROPERTY, State
 from mere.pipeline.write import contract
 from mere.project.model import Model
 from mere.sources.source import Files, Source
+from mere.sql.spark_names import name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -349,11 +349,3 @@ def expr(sql: str) -> SparkColumn:
     from pyspark.sql import functions
 
     return functions.expr(sql)
-
-
-def name_of(table: TableName) -> str:
-    return f"{'.'.join(map(quoted, table.namespace.split('.')))}.{quoted(table.name)}"
-
-
-def quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

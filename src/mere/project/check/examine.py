@@ -308,10 +308,10 @@ def _audit_queries(audit: Audit, table: TableName) -> Iterator[exp.Expr]:
     """Its SQL, each part of it as a query of the audited table."""
     from sqlglot import parse_one
 
-    from mere.audits.builtin import table_sql
     from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark_names import name_of
 
-    name = table_sql(table)
+    name = name_of(table)
     texts = [audit.where, audit.rule.condition if isinstance(audit.rule, Assert) else None]
     queries = [f"SELECT 1 FROM {name} WHERE {text}" for text in texts if text]
     if isinstance(audit.rule, CustomQuery):

@@ -18,6 +18,7 @@ from mere.project.model import Model, Sql
 from mere.project.rules import Rule
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.scopes import sources_of
+from mere.sql.tables import table_name
 
 _OF_CAST = {
     exp.DType.DATE: Clock.DAY,
@@ -124,7 +125,7 @@ def _of_source(source: exp.Table | Scope, known: _Known) -> dict[str, Value]:
         return known.scopes[id(source)]
     if len(source.parts) != 2:
         return {}
-    clocks = known.tables.get(TableName(*(part.name for part in source.parts)), {})
+    clocks = known.tables.get(table_name(source), {})
     return {name: Value(clock) for name, clock in clocks.items()}
 
 

@@ -17,6 +17,7 @@ from mere.project.problems import Problems
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.mixing import outputs
 from mere.sql.repeats import met_again
+from mere.sql.tables import table_name
 from mere.sql.windows import BOUNDS, Times
 from mere.windows import Grain
 
@@ -208,7 +209,7 @@ def copied_from(text: str, column: str) -> dict[TableName, str]:
         return {}
     scopes = traverse_scope(tree)
     nodes = [each for scope in scopes for each in scope.sources.values() if isinstance(each, exp.Table)]
-    names = [TableName(".".join(part.name for part in each.parts[:-1]), each.name) for each in nodes]
+    names = list(map(table_name, nodes))
     found = {id(each.table): each.column for each in outputs(scopes[-1], column, Grain.DAY) if each.certain}
     return {
         name: found[id(node)]

@@ -11,12 +11,12 @@ from cachetools import LRUCache
 
 from mere.lake.query.bindings import load_extensions, reach_s3
 from mere.lake.query.query import Limits, connect
-from mere.lake.query.types import literal, quoted
 from mere.lake.storage.port import Storage
 from mere.serve.access.limits import Resources
 from mere.serve.engine import functions, memory
 from mere.serve.engine.memory import Watch
 from mere.serve.engine.tables import SCHEMA, Tables
+from mere.sql.names import literal, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,9 +27,10 @@ from mere.lake.log.commits import Kind
 from mere.lake.query import errors, scans, views
 from mere.lake.query.bindings import Directory, folders, readable_metadata, schema_of
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import columns, current_schema, literal, quoted
+from mere.lake.query.types import columns, current_schema
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
+from mere.sql.names import literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

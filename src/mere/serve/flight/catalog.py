@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from mere.lake.query.types import quoted
 from mere.serve.flight import messages
 from mere.serve.flight.login import Caller
 from mere.serve.protocol import types
 from mere.serve.protocol.port import PgError, Session
+from mere.sql.names import quoted
 
 Row = tuple[Any, ...]
 

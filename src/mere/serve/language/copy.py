@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mere.lake.query.types import quoted
 from mere.serve.language import copy_options, guard
 from mere.serve.language.copy_options import EVERY, Value
 from mere.serve.parse import lexer, syntax
 from mere.serve.parse.words import Words
 from mere.serve.protocol.port import PgError
 from mere.serve.protocol.statement import CopyOptions, Select
+from mere.sql.names import quoted
 
 
 def read(words: Words, query: Callable[[Words], Select]) -> tuple[Select, CopyOptions]:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from mere.errors import ConfigError, MereError
 from mere.lake.log.refs import RefKind
 from mere.lake.query.bindings import schema_of
-from mere.lake.query.types import quoted
 from mere.names import TableName, near
 from mere.serve.access.limits import Resources
 from mere.serve.access.roles import Declared, Role, Rule
 from mere.serve.language import rights
 from mere.serve.protocol.port import PgError
 from mere.serve.session.backend import LakeBackend
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake

@@ -32,8 +32,9 @@ from mere.pipeline.load.formats.text import (
     from_latin_1,
     typed_rows,
 )
-from mere.pipeline.write.table import expr, quoted
+from mere.pipeline.write.table import expr
 from mere.sources.source import Format, Portion
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from mere.engine.frames import from_arrow
 from mere.pipeline.load.formats.headers import opened
 from mere.pipeline.load.formats.text import LINE, RAW
-from mere.pipeline.write.table import expr, quoted
+from mere.pipeline.write.table import expr
 from mere.sources.source import Text
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,9 @@ from urllib.parse import unquote, urlsplit
 from mere.audits.audit import text_literal
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
-from mere.pipeline.write.table import expr, quoted
+from mere.pipeline.write.table import expr
 from mere.sources.source import Portion
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from mere.audits.audit import text_literal
 from mere.audits.quarantine import NO_RULES, RULES, gathered
 from mere.pipeline.load.formats.columns import Target
 from mere.pipeline.load.formats.headers import LATIN_1, Charset, quoted_value, well_formed
-from mere.pipeline.write.table import quoted
 from mere.sources.source import Text
+from mere.sql.spark_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from mere.lake.query.types import quoted
 from mere.serve.engine import functions
 from mere.serve.language import guard
 from mere.serve.language.mend import casts, formats, patterns, session
 from mere.serve.language.mend.tree import call, cast, macro, number, roomy, text
 from mere.serve.parse.words import words
 from mere.serve.protocol.port import PgError
+from mere.sql.names import quoted
 
 if TYPE_CHECKING:
     from mere.serve.language.mend.operators import Context

@@ -1,0 +1,13 @@
+"""Names as Spark's SQL spells them."""
+
+from __future__ import annotations
+
+from mere.names import TableName
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def name_of(table: TableName) -> str:
+    return ".".join(quoted(part) for part in (*table.namespace.split("."), table.name))
