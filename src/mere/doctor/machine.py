@@ -80,20 +80,16 @@ def java(subject: Subject) -> Verdict:
 def duckdb(_: Subject) -> Verdict:
     import duckdb
 
-    from mere.lake.query import connect
-    from mere.lake.query.bindings import load_extensions
+    from mere.lake.query.duckdb import opened
 
-    connection = connect()
     try:
-        load_extensions(connection)
-        connection.execute("SELECT 1").fetchall()
+        with opened() as connection:
+            connection.execute("SELECT 1").fetchall()
     except duckdb.Error as error:
         return Verdict.failed(
             f"DuckDB {duckdb.__version__} does not load its extensions: {str(error).splitlines()[0]}",
             "Install mere and what it needs again: pip install --force-reinstall mere",
         )
-    finally:
-        connection.close()
     return Verdict(f"DuckDB {duckdb.__version__} with its extensions for Iceberg")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mere.lake.query import connect, spill
-from mere.lake.query.query import Limits
+from mere.lake.query.duckdb import Limits
 from mere.lake.query.spill import Spill
 
 

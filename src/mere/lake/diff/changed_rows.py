@@ -12,9 +12,9 @@ from mere.lake.diff.alignment import pairs
 from mere.lake.diff.contents import at_snapshot
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.touched import Part, touched
-from mere.lake.query import Limits, connect, scans
-from mere.lake.query.bindings import load_extensions, reach_s3
-from mere.lake.query.types import columns, current_schema
+from mere.lake.query import scans
+from mere.lake.query.duckdb import Limits, opened
+from mere.lake.query.types import columns, current_schema, no_rows
 from mere.lake.storage import room
 from mere.lake.storage.port import Storage
 from mere.sql.names import quoted
@@ -52,11 +52,8 @@ def changed_rows(
             parts = touched(table, old, new, storage, Path(folder))
             if isinstance(parts, str) or sum(part.size for part in parts) > LIMIT:
                 return None
-            connection = connect(_MEMORY)
-            try:
+            with opened(storage, _MEMORY) as connection:
                 return _differing(connection, table, metadata, parts, wanted, storage)
-            finally:
-                connection.close()
         except (MereError, duckdb.Error):
             return None
 
@@ -69,17 +66,13 @@ def _differing(
     wanted: Sequence[str],
     storage: Storage,
 ) -> pa.Table | None:
-    load_extensions(connection)
-    if storage.s3 is not None:
-        reach_s3(connection, storage.s3)
     schema = current_schema(metadata)
     compared = pairs(schema, schema, by_id=True)
     at = {pair.name: number for number, pair in enumerate(compared)}
     odd = [name for name in wanted if compared[at[name]].new("x") != "x"]  # compared by something made of them
-    nothing = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
     sides = []
     for part, net in zip(parts, (-1, 1), strict=True):
-        item = f"(SELECT {nothing} LIMIT 0)"
+        item = f"({no_rows(schema)})"
         if part.location:
             item = scans.item(connection, table, part.location, part.kinds, storage)
         listed = [f"{pair.new(quoted(pair.name))} AS c{number}" for number, pair in enumerate(compared)]

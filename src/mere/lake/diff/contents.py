@@ -19,8 +19,8 @@ from mere.lake.diff.changes import Changes, in_words
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.timeline import Timeline
 from mere.lake.iceberg.touched import Part, touched
-from mere.lake.query import connect, scans
-from mere.lake.query.bindings import load_extensions, reach_s3
+from mere.lake.query import scans
+from mere.lake.query.duckdb import opened
 from mere.lake.query.types import current_schema
 from mere.lake.storage import room
 from mere.sql.names import quoted
@@ -99,14 +99,8 @@ def at_snapshot(metadata: Metadata, snapshot: int | None) -> Metadata | None:
 def _counted(timeline: Timeline, parts: Sequence[Part]) -> Counts:
     if not any(part.location for part in parts):
         return []
-    connection = connect()
-    try:
-        load_extensions(connection)
-        if timeline.storage.s3 is not None:
-            reach_s3(connection, timeline.storage.s3)
+    with opened(timeline.storage) as connection:
         return connection.execute(_query(timeline, connection, parts)).fetchall()
-    finally:
-        connection.close()
 
 
 def _query(timeline: Timeline, connection: DuckDBPyConnection, parts: Sequence[Part]) -> str:

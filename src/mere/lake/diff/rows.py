@@ -21,7 +21,7 @@ from mere.lake.log.commits import Kind
 from mere.lake.query import Limits, connect, explained, scans
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import columns as duckdb_columns
+from mere.lake.query.types import no_rows
 from mere.lake.storage import room
 from mere.names import TableName, near
 from mere.sql.names import quoted
@@ -148,18 +148,12 @@ def _bind(
         return f"all files: {parts}"
     bindings.load_extensions()
     for ref, name, metadata, part in zip((first, second), names, sides, parts, strict=True):
-        item = _empty(metadata)
+        item = f"({no_rows(schema_of(metadata))})"
         if part.location:
             item = scans.item(connection, str(name), part.location, part.kinds, storage)
         bindings.bind_item(ref, name, item)
     counts = [f"{part.count:,} of {side.files:,}" for part, side in zip(parts, sides, strict=True)]
     return f"touched files: {counts[0]} of the old, {counts[1]} of the new"
-
-
-def _empty(metadata: Metadata) -> str:
-    columns = duckdb_columns(schema_of(metadata))
-    nothing = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns)
-    return f"(SELECT {nothing} LIMIT 0)"
 
 
 @dataclass(frozen=True)

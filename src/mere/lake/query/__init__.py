@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
-from mere.lake.query.query import Column, Limits, Result, connect, explained, query
+from mere.lake.query.duckdb import Limits, connect
+from mere.lake.query.query import Column, Result, explained, query
 
 __all__ = ["Column", "Limits", "Result", "connect", "explained", "query"]

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from posixpath import dirname
 from typing import TYPE_CHECKING
 
-from mere.config import S3Settings
-from mere.errors import LakeUnreadable, MereError, MetadataMissing, QueryError
+from mere.errors import LakeUnreadable, MetadataMissing, QueryError
 from mere.lake.iceberg import manifests
 from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
+from mere.lake.query.duckdb import equip
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import columns, current_schema
+from mere.lake.query.types import current_schema, no_rows
 from mere.lake.storage.port import Storage, canonical
-from mere.lake.storage.s3 import duckdb_secret
 from mere.names import TableName
 from mere.sql.names import literal, quoted
 from mere.sql.statements import Name, Statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-# Iceberg's manifests are Avro files: its extension does not load before that of Avro.
-_EXTENSIONS = ("avro", "iceberg")
 
 
 class Bindings:
@@ -149,9 +143,8 @@ class Bindings:
                 continue
             metadata = readable_metadata(tables, table)
             schema = metadata.raw["schemas"][-1] if tables.is_view(table) else current_schema(metadata)
-            found = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
             kind = "VIEW" if tables.is_view(table) else "TABLE"
-            self._create(self.at, table, f"{kind} {full_name(self.at, table)} AS SELECT {found or 'NULL'} LIMIT 0")
+            self._create(self.at, table, f"{kind} {full_name(self.at, table)} AS {no_rows(schema)}")
             self._bound[key] = table
 
     def show_tables(self) -> str:
@@ -163,9 +156,7 @@ class Bindings:
 
     def load_extensions(self) -> None:
         if not self._loaded:
-            load_extensions(self._connection)
-            if self._storage.s3 is not None:
-                reach_s3(self._connection, self._storage.s3)
+            equip(self._connection, self._storage)
             self._loaded = True
 
 
@@ -228,36 +219,3 @@ def database(ref: str) -> str:
 
 def full_name(ref: str, table: TableName) -> str:
     return f"{quoted(database(ref))}.{quoted(table.namespace)}.{quoted(table.name)}"
-
-
-def load_extensions(connection: DuckDBPyConnection, names: Sequence[str] = _EXTENSIONS) -> None:
-    for name in names:
-        connection.execute(f"LOAD {literal(str(_extension(name)))}")
-
-
-def reach_s3(connection: DuckDBPyConnection, s3: S3Settings) -> None:
-    """Give DuckDB the keys. They stay in its memory, where queries see them redacted."""
-    import duckdb
-
-    load_extensions(connection, ["httpfs"])
-    options = ", ".join(f"{name} {literal(value)}" for name, value in duckdb_secret(s3).items())
-    try:
-        connection.execute(f"CREATE SECRET s3 (TYPE s3, PROVIDER config, {options})")
-    except duckdb.Error:
-        # Its error could quote the statement, and so the keys.
-        raise QueryError("DuckDB does not take the settings of S3.", remedy="Check `s3` in mere.yaml.") from None
-
-
-def _extension(name: str) -> Path:
-    """Extensions come as packages with the right version of DuckDB: nothing is ever fetched while a query runs."""
-    import duckdb
-
-    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
-    for folder in spec.submodule_search_locations or [] if spec else []:
-        path = Path(folder, "extensions", f"v{duckdb.__version__}", f"{name}.duckdb_extension")
-        if path.is_file():
-            return path
-    raise MereError(
-        f"DuckDB's extension {name} for version {duckdb.__version__} is not installed.",
-        remedy=f"Install it: pip install duckdb-extension-{name}=={duckdb.__version__}",
-    )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from mere.errors import UsageError
 from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.query import scans
-from mere.lake.query.bindings import load_extensions, reach_s3
-from mere.lake.query.query import connect
+from mere.lake.query.duckdb import opened
 from mere.lake.storage.port import canonical
 from mere.sql.names import literal
 
@@ -43,14 +42,8 @@ def growth(lake: Lake, table: str, at: str, limit: int) -> list[Step]:
     if tables.is_view(table):
         raise UsageError(f"{table} is a view, which has no snapshots.", remedy=f"See: mere lineage {table} --up")
     way = list(_way(metadata))[:limit]
-    connection = connect()
-    try:
-        load_extensions(connection)
-        if lake.storage.s3 is not None:
-            reach_s3(connection, lake.storage.s3)
+    with opened(lake.storage) as connection:
         return [_step(connection, table, metadata, each, lake) for each in reversed(way)]
-    finally:
-        connection.close()
 
 
 def _way(metadata: Metadata) -> Iterator[Snapshot]:

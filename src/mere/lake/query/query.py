@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from mere.config import is_s3
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.log.commits import Commit
-from mere.lake.query import errors, spill
+from mere.lake.query import errors
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.destination import all_or_nothing
+from mere.lake.query.duckdb import Limits, connect
 from mere.lake.query.tables import TableSet
 from mere.lake.query.types import columns, current_schema
 from mere.lake.storage.port import canonical
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
     from mere.lake.lake import Lake
 
 Explain = Callable[[], AbstractContextManager[None]]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a query may use; None leaves it to DuckDB: four fifths of the memory, all cores."""
-
-    memory: str | None = None  # "2GB"
-    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,34 +116,6 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
             with all_or_nothing(statement.destination):
                 connection.execute(edited(sql, explained.edits))
     return Result(connection, sets[at].commit, explained)
-
-
-def connect(limits: Limits | None = None) -> DuckDBPyConnection:
-    """A DuckDB of its own, in memory, that fetches nothing from the network."""
-    import duckdb
-
-    limits = limits or Limits()
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "allow_unsigned_extensions": False,
-        # A table name must never mean a variable of whoever calls.
-        "python_enable_replacements": False,
-        "errors_as_json": True,
-        "temp_directory": spill.place(),
-    }
-    if limits.memory:
-        config["memory_limit"] = limits.memory
-    if limits.threads:
-        config["threads"] = limits.threads
-    try:
-        connection = duckdb.connect(config=config)
-    except duckdb.Error as error:
-        raise QueryError(errors.details(error).message) from error
-    connection.execute("SET TimeZone = 'UTC'")
-    # DuckDB 1.5.5 moves the filter that a join gives below an ORDER BY … LIMIT, which then lets other rows through.
-    connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
-    return connection
 
 
 def _refs(lake: Lake, statement: Statement) -> Iterator[str]:

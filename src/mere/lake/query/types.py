@@ -33,6 +33,12 @@ def columns(schema: Json) -> list[tuple[str, str | None]]:
     return [(field["name"], duckdb_type(field["type"])) for field in schema["fields"]]
 
 
+def no_rows(schema: Json) -> str:
+    """A query that has these columns, and nothing in them; a type that DuckDB does not have is a text."""
+    found = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
+    return f"SELECT {found or 'NULL'} LIMIT 0"
+
+
 def current_schema(table: Metadata) -> Json:
     id_ = table.raw.get("current-schema-id", 0)
     schemas: list[Json] = table.raw.get("schemas") or [table.raw["schema"]]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from mere.lake.query.bindings import load_extensions, reach_s3
-from mere.lake.query.query import Limits, connect
+from mere.lake.query.duckdb import Limits, connect, equip
 from mere.lake.storage.port import Storage
 from mere.serve.access.limits import Resources
 from mere.serve.engine import functions, memory
@@ -61,9 +60,7 @@ class Engine:
 
     def _set_up(self, storage: Storage, resources: Resources, macros: Sequence[str]) -> None:
         connection = self._connection
-        load_extensions(connection)
-        if storage.s3 is not None:
-            reach_s3(connection, storage.s3)
+        equip(connection, storage)
         for setting in _SETTINGS:
             connection.execute(f"SET GLOBAL {setting}")
         if resources.spill:
