@@ -233,10 +233,10 @@ def test_appends_and_no_change_need_no_duckdb(lake: Lake) -> None:
     table.append(pa.Table.from_pylist(ORDERS, table.schema().as_arrow()))
     script = f"""
 import sys
-from mere.lake.changes import changes
-from mere.lake.contents import by_rows, hour_of
+from mere.lake.diff.changes import changes
+from mere.lake.diff.contents import by_rows, hour_of
 from mere.lake.lake import Lake
-from mere.lake.timeline import Timeline
+from mere.lake.iceberg.timeline import Timeline
 from mere.windows import Grain
 with Lake.open({str(lake.root)!r}) as lake:
     line = Timeline({T!r}, lake.at().metadata({T!r}), "at", lake.storage)

@@ -2,7 +2,6 @@
 
 A table that is overwritten as a whole has only new files, and perhaps the same rows but one. Where what differs between
 two snapshots is small, DuckDB counts the rows of both, equal ones together, and finds the windows in which they differ.
-NULL equals NULL, NaN equals NaN, and 0.0 equals -0.0.
 """
 
 from __future__ import annotations
@@ -10,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
-from mere.errors import MereError
-from mere.lake.diff.alignment import Pair, pairs
+from mere.lake.diff.alignment import pairs
 from mere.lake.diff.changes import Changes, in_words
-from mere.lake.iceberg.metadata import Metadata
+from mere.lake.diff.net_rows import at_snapshot, in_touched, net_rows
 from mere.lake.iceberg.timeline import Timeline
-from mere.lake.iceberg.touched import Part, touched
-from mere.lake.query import scans
-from mere.lake.query.duckdb import opened
 from mere.lake.query.types import current_schema
-from mere.lake.storage import room
 from mere.sql.names import quoted
 from mere.windows import Grain, Span, Spans
 
@@ -72,55 +66,25 @@ def _window(hour: int, grain: Grain) -> Span:
 
 def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | None:
     """None: the snapshot is gone, too much would have to be read, or it cannot be."""
-    import duckdb
-
     old = at_snapshot(timeline.metadata, since)
     if old is None:
         return None
-    with room.scratch("mere-contents-") as folder:
-        try:
-            parts = touched(timeline.table, old, timeline.metadata, timeline.storage, Path(folder))
-            if isinstance(parts, str) or sum(part.size for part in parts) > limit:
-                return None
-            return _counted(timeline, parts)
-        except (MereError, duckdb.Error):
-            return None
+    states = old, timeline.metadata
+    return in_touched(timeline.table, states, timeline.storage, limit, partial(_counted, timeline))
 
 
-def at_snapshot(metadata: Metadata, snapshot: int | None) -> Metadata | None:
-    """The table as it was, with the columns that it has now."""
-    raw = next((each for each in metadata.raw.get("snapshots", ()) if each["snapshot-id"] == snapshot), None)
-    if raw is None:
-        return None
-    as_now = {**raw, "schema-id": metadata.raw.get("current-schema-id", 0)}
-    return Metadata(metadata.location, {**metadata.raw, "snapshots": [as_now], "current-snapshot-id": snapshot})
-
-
-def _counted(timeline: Timeline, parts: Sequence[Part]) -> Counts:
-    if not any(part.location for part in parts):
-        return []
-    with opened(timeline.storage) as connection:
-        return connection.execute(_query(timeline, connection, parts)).fetchall()
-
-
-def _query(timeline: Timeline, connection: DuckDBPyConnection, parts: Sequence[Part]) -> str:
+def _counted(timeline: Timeline, connection: DuckDBPyConnection, items: Sequence[str]) -> Counts:
     schema = current_schema(timeline.metadata)
     compared = pairs(schema, schema, by_id=True)
-    sides = [
-        f"SELECT {_listed(compared)}, {net} AS net"
-        f" FROM {scans.item(connection, timeline.table, part.location, part.kinds, timeline.storage)}"
-        for part, net in zip(parts, (-1, 1), strict=True)
-        if part.location
-    ]
+    # By position, for names may be anything; in the form in which values are compared.
+    listed = ", ".join(f"{pair.new(quoted(pair.name))} AS c{at}" for at, pair in enumerate(compared))
     hour = "NULL::BIGINT"
     if column := timeline.column:
         hour = next(hour_of(f"c{at}", column.ticks) for at, pair in enumerate(compared) if pair.name == column.name)
-    return f"""WITH differing AS (
-  SELECT {", ".join(f"c{at}" for at in range(len(compared)))}, sum(net) AS net FROM ({" UNION ALL ".join(sides)})
-  GROUP BY ALL HAVING sum(net) <> 0)
-SELECT {hour} AS hour,
+    differing = net_rows([f"SELECT {listed} FROM {item}" for item in items], len(compared))
+    return connection.execute(f"""SELECT {hour} AS hour,
   coalesce(sum(net) FILTER (net > 0), 0)::BIGINT, coalesce(-sum(net) FILTER (net < 0), 0)::BIGINT
-FROM differing GROUP BY hour"""
+FROM ({differing}) GROUP BY hour""").fetchall()
 
 
 def hour_of(time: str, ticks: int) -> str:
@@ -130,8 +94,3 @@ def hour_of(time: str, ticks: int) -> str:
     """
     count, length = f"epoch_{'ns' if ticks > 1 else 'us'}({time})", _HOUR * ticks
     return f"({count} - ({count} % {length} + {length}) % {length}) // {ticks}"
-
-
-def _listed(compared: Sequence[Pair]) -> str:
-    """By position, for names may be anything; in the form in which values are compared."""
-    return ", ".join(f"{pair.new(quoted(pair.name))} AS c{at}" for at, pair in enumerate(compared))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mere.errors import QueryError, TableNotFound, UsageError
 from mere.lake.diff.alignment import Pair, pairs
+from mere.lake.diff.net_rows import net_rows
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.schema import key_of, schema_of
 from mere.lake.iceberg.touched import touched
@@ -275,16 +276,16 @@ FROM joined WHERE o.here IS NULL OR n.here IS NULL OR {changed}"""
         """Equal rows are counted together: a row that stands twice on one side and once on the other differs once."""
         columns, samples = self.columns, max(self.samples, 1)
         places = range(len(columns.compared))
-        sides = [", ".join(f"{self._compared(at)[which]} AS c{at}" for at in places) for which in (0, 1)]
+        compared = [", ".join(f"{self._compared(at)[which]} AS c{at}" for at in places) for which in (0, 1)]
+        sides = [f"SELECT {listed} FROM {side}" for listed, side in zip(compared, "on", strict=True)]
         listed = ", ".join(f"c{at}" for at in places)
         row = "{" + ", ".join(f"'c{at}': c{at}" for at in places) + "}"
         sql = f"""WITH o AS ({self._side(0)}), n AS ({self._side(1)}),
-counted AS (SELECT {listed}, sum(side) AS net
-  FROM (SELECT {sides[0]}, -1 AS side FROM o UNION ALL SELECT {sides[1]}, 1 AS side FROM n) GROUP BY {listed})
+differing AS ({net_rows(sides, len(places))})
 SELECT coalesce(sum(net) FILTER (net > 0), 0), coalesce(-sum(net) FILTER (net < 0), 0),
   arg_min({row}, row({listed}), {samples}) FILTER (net > 0),
   arg_min({row}, row({listed}), {samples}) FILTER (net < 0)
-FROM counted"""
+FROM differing"""
         ((added, removed, adds, removes),) = self._run(sql)
         return RowDiff(
             table,
