@@ -16,7 +16,7 @@ from mere.errors import SourceError
 from mere.sources import database as db
 from mere.sources.postgres import table_name
 from mere.sources.source import Database, Loaded, Portion
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 from tests.services.postgres import PASSWORD, Postgres
 
 NAME = "sources_asked"

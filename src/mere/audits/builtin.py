@@ -26,7 +26,7 @@ from mere.audits.rules import (
     Unique,
 )
 from mere.names import TableName
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 
 
 @dataclass(frozen=True)

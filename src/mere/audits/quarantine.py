@@ -15,7 +15,7 @@ from mere.audits.builtin import broken, given
 from mere.audits.evaluate import SAMPLE, Finding, Rows, State
 from mere.audits.rules import TIME, AcceptedValues, Assert, NotNull, Relationships
 from mere.names import TableName
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.words import counted
 
 # What a quarantine has besides the columns of its table.

@@ -20,7 +20,7 @@ from mere.lake.store.health import PROBE
 from mere.lake.upkeep.gc import GRACE, KEEP_RUNS
 from mere.lake.upkeep.leavings import Policy, find_leavings
 from mere.names import MAIN, TableName
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 from mere.words import counted
 
 MOST_TABLES = 200  # of main are looked at, spread evenly

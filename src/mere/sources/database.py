@@ -15,7 +15,7 @@ from mere.lake.store.postgres.address import PostgresAddress
 from mere.sources import postgres
 from mere.sources.cursor import later, less
 from mere.sources.source import Database, Declared, Loaded, Portion
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     import psycopg

@@ -19,7 +19,7 @@ from mere.errors import LakeError, SourceError
 from mere.lake.store.postgres.address import PostgresAddress, line
 from mere.sources.cursor import less
 from mere.sources.source import Database, Portion
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     import psycopg

@@ -9,8 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from mere.names import TableName
-from mere.sql.scopes import sources_of
-from mere.sql.tables import table_name
+from mere.sql.scopes import sources_of, table_name
 
 # A table's columns; a table that is not in it is one of which nothing is known.
 Schemas = Mapping[TableName, tuple[str, ...]]

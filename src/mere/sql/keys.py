@@ -20,8 +20,7 @@ from mere.names import TableName
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.joins import Joins
 from mere.sql.mixing import cut_of, group_keys, names_of
-from mere.sql.scopes import sources_of
-from mere.sql.tables import table_name
+from mere.sql.scopes import sources_of, table_name
 
 
 @dataclass(frozen=True)

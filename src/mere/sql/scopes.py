@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
+from mere.names import TableName
+
 Source = exp.Table | Scope
 
 
@@ -21,3 +23,9 @@ def sources_of(scope: Scope) -> dict[str, tuple[exp.Expr, Source]] | None:
         if name in scope.sources:
             found[name] = node, scope.sources[name]
     return found
+
+
+def table_name(node: exp.Table) -> TableName:
+    """As it is written: without a schema, its namespace is empty."""
+    *namespace, name = (part.name for part in node.parts)
+    return TableName(".".join(namespace), name)

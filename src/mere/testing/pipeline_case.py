@@ -21,7 +21,7 @@ from mere.pipeline.run.run import run
 from mere.project.cases import Case, Rows, Step
 from mere.project.graph import Graph
 from mere.project.model import Model
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.testing.given import Schemas, arrow, columns_of, frame, with_written
 from mere.testing.types import of_spark
 

@@ -10,8 +10,7 @@ from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.project.graph import Graph
 from mere.project.model import Model, Sql
-from mere.sql.names import quoted
-from mere.sql.tables import table_name
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,6 +125,8 @@ def _equalities(select: exp.Select) -> Iterator[tuple[exp.Column, exp.Column]]:
 def _origin(column: exp.Column, scope: Scope, columns: Columns) -> tuple[TableName, str] | None:
     """The table's column of which it is a copy."""
     from sqlglot import exp
+
+    from mere.sql.scopes import table_name
 
     name = column.name.casefold()
     for alias, source in scope.sources.items():

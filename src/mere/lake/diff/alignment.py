@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mere.lake.iceberg.metadata import Json
-from mere.sql.names import literal, quoted
+from mere.sql.spelling.standard import literal, quoted
 
 Expression = Callable[[str], str]  # from an expression to the one by which it is compared
 

@@ -13,7 +13,7 @@ from mere.lake.iceberg.metadata import Metadata
 from mere.lake.query.duckdb import Limits
 from mere.lake.query.types import columns, current_schema
 from mere.lake.storage.port import Storage
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from mere.lake.diff.changes import Changes, in_words
 from mere.lake.diff.net_rows import at_snapshot, in_touched, net_rows
 from mere.lake.iceberg.timeline import Timeline
 from mere.lake.query.types import current_schema
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 from mere.windows import Grain, Span, Spans
 
 if TYPE_CHECKING:

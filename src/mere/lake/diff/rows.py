@@ -25,7 +25,7 @@ from mere.lake.query.tables import TableSet
 from mere.lake.query.types import no_rows
 from mere.lake.storage import room
 from mere.names import TableName, near
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 from mere.words import counted
 
 if TYPE_CHECKING:

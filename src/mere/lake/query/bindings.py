@@ -16,7 +16,7 @@ from mere.lake.query.tables import TableSet
 from mere.lake.query.types import current_schema, no_rows
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
-from mere.sql.names import literal, quoted
+from mere.sql.spelling.standard import literal, quoted
 from mere.sql.statements import Name, Statement
 
 if TYPE_CHECKING:

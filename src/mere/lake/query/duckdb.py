@@ -14,7 +14,7 @@ from mere.errors import MereError, QueryError
 from mere.lake.query import errors, spill
 from mere.lake.storage.port import Storage
 from mere.lake.storage.s3 import duckdb_secret
-from mere.sql.names import literal
+from mere.sql.spelling.standard import literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

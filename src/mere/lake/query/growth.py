@@ -12,7 +12,7 @@ from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.query import scans
 from mere.lake.query.duckdb import opened
 from mere.lake.storage.port import canonical
-from mere.sql.names import literal
+from mere.sql.spelling.standard import literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -14,7 +14,7 @@ from mere.lake.iceberg.manifests import _EQUALITY_DELETES, _LOST_PARTITION, dama
 from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import of_arrow, pyiceberg_properties
-from mere.sql.names import literal, quoted
+from mere.sql.spelling.standard import literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -17,7 +17,7 @@ from mere.lake.query import Limits, Result, connect, explained, show
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from mere.lake.iceberg.metadata import Json, Metadata
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 _TYPES = {
     "boolean": "BOOLEAN",

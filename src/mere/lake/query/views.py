@@ -16,7 +16,7 @@ from mere.lake.iceberg.schema import current_version
 from mere.lake.query.types import columns
 from mere.names import TableName
 from mere.sql.duckdb.types import Columns, of_iceberg
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -29,7 +29,7 @@ from mere.pipeline.write.query import query, replace_all
 from mere.pipeline.write.table import expr, fit, prepare
 from mere.project.kinds import HISTORY, IS_CURRENT, VALID_FROM, VALID_TO
 from mere.project.model import Sql
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.windows import NEVER, Spans, stamp
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from mere.pipeline.write.table import expr, field_of
 from mere.project.kinds import IS_CURRENT as CURRENT
 from mere.project.kinds import VALID_FROM as FROM
 from mere.project.kinds import VALID_TO as TO
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

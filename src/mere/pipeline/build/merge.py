@@ -21,7 +21,7 @@ from mere.pipeline.write.changes import CHANGE, DELETE, UPDATE_BEFORE, Between, 
 from mere.pipeline.write.query import Sift, Workshop, input_frame, query, replace_all
 from mere.pipeline.write.table import expr, field_of, prepare
 from mere.project.model import Input, Model
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.windows import NEVER, Spans
 
 if TYPE_CHECKING:

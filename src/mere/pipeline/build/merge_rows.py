@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mere.names import TableName
 from mere.pipeline.write.changes import comparable
 from mere.pipeline.write.table import expr
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

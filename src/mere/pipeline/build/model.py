@@ -53,7 +53,7 @@ from mere.sources.cache import cache_folder
 from mere.sources.offered import Outside
 from mere.sources.source import Portion, Source
 from mere.sources.variables import opened
-from mere.sql.spark_names import name_of
+from mere.sql.spelling.spark import name_of
 from mere.windows import NEVER, Spans, stamp
 from mere.words import counted
 

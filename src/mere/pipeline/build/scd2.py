@@ -31,7 +31,7 @@ from mere.pipeline.write.changes import Between, changed_keys
 from mere.pipeline.write.query import replace_all
 from mere.pipeline.write.table import expr, fit, prepare
 from mere.project.kinds import VALID_FROM
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.windows import NEVER, Spans
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from mere.pipeline.write.query import Workshop, query
 from mere.pipeline.write.table import expr, field_of
 from mere.project.kinds import HISTORY
 from mere.project.model import Input, Model
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

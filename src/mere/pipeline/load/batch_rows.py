@@ -23,7 +23,7 @@ from mere.pipeline.write.returned import checked
 from mere.project.model import Model
 from mere.sources.cache import prune, release
 from mere.sources.source import Database, Files, Function, Portion, Rest, Source
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from mere.engine.translate import is_from_spark
 from mere.errors import SourceError
 from mere.sources.database import cut, is_cut, is_postgres, low, reading
 from mere.sources.source import Database, Portion, Source
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

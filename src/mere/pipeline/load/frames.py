@@ -13,7 +13,7 @@ from mere.pipeline.load.records import Rows
 from mere.pipeline.state.columns import of_query
 from mere.project.model import Model
 from mere.sources.source import Source
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from mere.project.kinds import Kind
 from mere.project.model import Model
 from mere.sources.ledger import ABOUT, COLUMNS, row_of
 from mere.sources.source import Loaded
-from mere.sql.spark_names import name_of
+from mere.sql.spelling.spark import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -34,7 +34,7 @@ from mere.pipeline.write.table import expr, prepare
 from mere.project.files.source import READABLE
 from mere.project.model import Model
 from mere.sources.source import Files, Loaded, OnChange, Portion, Snapshots, Source
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.windows import Span
 from mere.words import counted
 

@@ -16,7 +16,7 @@ from mere.pipeline.write.query import Workshop, literal
 from mere.pipeline.write.table import expr, prepare
 from mere.project.model import Model
 from mere.sources.source import Source
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -34,7 +34,7 @@ from mere.pipeline.load.formats.parquet import parquet_frames
 from mere.pipeline.load.formats.text import LINE, RAW, WHY
 from mere.project.model import Model
 from mere.sources.source import Files, Format, Portion, Source, Text
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

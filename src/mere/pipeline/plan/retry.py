@@ -77,7 +77,7 @@ def to_retry(lake: Lake, graph: Graph, names: Collection[TableName], on: str) ->
 
 
 def _windows(lake: Lake, model: Model, time: Time, on: str) -> Spans:
-    from mere.sql.names import quoted
+    from mere.sql.spelling.standard import quoted
 
     truncated = f"date_trunc('{time.grain}', {quoted(time.column)})"
     with lake.sql(f"SELECT DISTINCT {truncated}, {FROM}, {TO} FROM {_named(model.name.quarantine)}", on) as result:
@@ -88,7 +88,7 @@ def _windows(lake: Lake, model: Model, time: Time, on: str) -> Spans:
 
 
 def _named(table: TableName) -> str:
-    from mere.sql.names import quoted
+    from mere.sql.spelling.standard import quoted
 
     return f"{quoted(table.namespace)}.{quoted(table.name)}"
 

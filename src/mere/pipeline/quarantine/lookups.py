@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mere.audits.quarantine import RowRule
 from mere.pipeline.write.table import expr
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

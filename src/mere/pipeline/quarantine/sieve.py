@@ -26,7 +26,7 @@ from mere.pipeline.write.companions import Signatures, declared, filled, is_ours
 from mere.pipeline.write.query import Workshop, literal, query, within, writer
 from mere.pipeline.write.table import expr, field_of, prepare
 from mere.project.model import Model
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.windows import Span, Spans
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from mere.lake.storage.port import Storage
 from mere.names import TableName
 from mere.pipeline.state.replaced import only_added
 from mere.pipeline.state.state import Points
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

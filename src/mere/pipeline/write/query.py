@@ -32,7 +32,7 @@ from mere.pipeline.write.returned import checked
 from mere.pipeline.write.table import check_columns, comment, expr, field_of, fit, prepare
 from mere.project.model import Csv, Input, Model, Python, Sql, Time
 from mere.sources.source import Source
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 from mere.windows import NEVER, Span, Spans, instant
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from mere.pipeline.state.state import PROPERTY, State
 from mere.pipeline.write import contract
 from mere.project.model import Model
 from mere.sources.source import Files, Source
-from mere.sql.spark_names import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

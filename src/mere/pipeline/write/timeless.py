@@ -13,7 +13,7 @@ from mere.pipeline.plan.timeless import Counts, counted, dropped, some
 from mere.pipeline.state.state import State
 from mere.pipeline.write.query import Workshop, input_frame, timeless_query
 from mere.project.model import Model, NullTimes, Sql
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -309,7 +309,7 @@ def _audit_queries(audit: Audit, table: TableName) -> Iterator[exp.Expr]:
     from sqlglot import parse_one
 
     from mere.sql.duckdb.translate import SparkView
-    from mere.sql.spark_names import name_of
+    from mere.sql.spelling.spark import name_of
 
     name = name_of(table)
     texts = [audit.where, audit.rule.condition if isinstance(audit.rule, Assert) else None]

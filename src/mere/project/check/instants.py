@@ -17,8 +17,7 @@ from mere.project.clocks import Clock, Clocks
 from mere.project.model import Model, Sql
 from mere.project.rules import Rule
 from mere.sql.duckdb.translate import SparkView
-from mere.sql.scopes import sources_of
-from mere.sql.tables import table_name
+from mere.sql.scopes import sources_of, table_name
 
 _OF_CAST = {
     exp.DType.DATE: Clock.DAY,

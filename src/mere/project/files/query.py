@@ -17,7 +17,7 @@ from mere.project.problems import Problems
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.mixing import outputs
 from mere.sql.repeats import met_again
-from mere.sql.tables import table_name
+from mere.sql.scopes import table_name
 from mere.sql.windows import BOUNDS, Times
 from mere.windows import Grain
 

@@ -15,7 +15,7 @@ from mere.serve.access.limits import Resources
 from mere.serve.engine import functions, memory
 from mere.serve.engine.memory import Watch
 from mere.serve.engine.tables import SCHEMA, Tables
-from mere.sql.names import literal, quoted
+from mere.sql.spelling.standard import literal, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

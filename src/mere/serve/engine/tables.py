@@ -30,7 +30,7 @@ from mere.lake.query.tables import TableSet
 from mere.lake.query.types import columns, current_schema
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
-from mere.sql.names import literal, quoted
+from mere.sql.spelling.standard import literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -15,7 +15,7 @@ from mere.serve.flight import messages
 from mere.serve.flight.login import Caller
 from mere.serve.protocol import types
 from mere.serve.protocol.port import PgError, Session
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 Row = tuple[Any, ...]
 

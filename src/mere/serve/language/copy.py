@@ -10,7 +10,7 @@ from mere.serve.parse import lexer, syntax
 from mere.serve.parse.words import Words
 from mere.serve.protocol.port import PgError
 from mere.serve.protocol.statement import CopyOptions, Select
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 
 def read(words: Words, query: Callable[[Words], Select]) -> tuple[Select, CopyOptions]:

@@ -21,7 +21,7 @@ from mere.serve.access.roles import Declared, Role, Rule
 from mere.serve.language import rights
 from mere.serve.protocol.port import PgError
 from mere.serve.session.backend import LakeBackend
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake

@@ -34,7 +34,7 @@ from mere.pipeline.load.formats.text import (
 )
 from mere.pipeline.write.table import expr
 from mere.sources.source import Format, Portion
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from mere.audits.audit import text_literal
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,7 +15,7 @@ from mere.pipeline.load.formats.origin import PORTION
 from mere.pipeline.load.formats.text import JSON_OPTIONS, Cell, decoded, json_rows, json_value, json_why, typed_rows
 from mere.pipeline.write.table import expr
 from mere.sources.source import Format, OnNewColumn, Portion
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,7 @@ from mere.pipeline.load.formats.headers import opened
 from mere.pipeline.load.formats.text import LINE, RAW
 from mere.pipeline.write.table import expr
 from mere.sources.source import Text
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

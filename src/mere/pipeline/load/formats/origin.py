@@ -13,7 +13,7 @@ from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.pipeline.write.table import expr
 from mere.sources.source import Portion
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

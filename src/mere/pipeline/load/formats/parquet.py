@@ -15,7 +15,7 @@ from mere.pipeline.load.formats.casts import How, how, is_exact
 from mere.pipeline.load.formats.columns import Agreement, Seen, Shape, Target
 from mere.pipeline.load.formats.text import LINE, RAW, WHY, of_type, shown
 from mere.pipeline.state.columns import Array, Column, Map, Struct, Type
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

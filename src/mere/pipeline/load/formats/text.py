@@ -12,7 +12,7 @@ from mere.audits.quarantine import NO_RULES, RULES, gathered
 from mere.pipeline.load.formats.columns import Target
 from mere.pipeline.load.formats.headers import LATIN_1, Charset, quoted_value, well_formed
 from mere.sources.source import Text
-from mere.sql.spark_names import quoted
+from mere.sql.spelling.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ from mere.serve.language.mend import casts, formats, patterns, session
 from mere.serve.language.mend.tree import call, cast, macro, number, roomy, text
 from mere.serve.parse.words import words
 from mere.serve.protocol.port import PgError
-from mere.sql.names import quoted
+from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
     from mere.serve.language.mend.operators import Context

@@ -1,0 +1,1 @@
+"""How names and texts are spelt, in one dialect after the other."""
