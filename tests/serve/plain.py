@@ -19,9 +19,11 @@ from mere.serve.protocol.statement import (
     Commit,
     CopyOptions,
     CopyOut,
+    CreateView,
     Deallocate,
     Declare,
     Discard,
+    DropView,
     Execute,
     Fetch,
     Move,
@@ -109,6 +111,7 @@ class PlainSession:
         self.commit: str | None = "0123abcd"
         self.pins = 0
         self.pinned = self.closed = False
+        self.views: Any = None
         self._database = database
         self._batch = batch
         self._running: list[duckdb.DuckDBPyConnection] = []
@@ -146,6 +149,15 @@ class PlainSession:
         except duckdb.Error as error:
             cursor.close()
             raise told(error) from error
+
+    def create_view(self, statement: CreateView) -> None:
+        raise NotImplementedError(statement.tag)
+
+    def drop_views(self, statement: DropView) -> list[PgError]:
+        raise NotImplementedError(statement.tag)
+
+    def drop_all_views(self) -> None:
+        self.views = None
 
     def begin(self, commit: str | None = None) -> None:
         assert not self.pinned

@@ -5,7 +5,12 @@ from __future__ import annotations
 from mere.serve import builtin
 
 OWNER_NAME = "mere"  # of everything in the lake, and of the catalogs
+TEMPORARY = "pg_temp_1"  # the schema of a session's own views
 _UNRESERVED = "U"
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:

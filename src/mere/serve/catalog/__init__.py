@@ -24,9 +24,9 @@ from mere.names import TableName
 from mere.serve import builtin
 from mere.serve.access.roles import Role
 from mere.serve.builtin import arrow
-from mere.serve.catalog import hidden, information, objects, surroundings
+from mere.serve.catalog import hidden, information, objects, surroundings, temporary
 from mere.serve.catalog.calls import FUNCTIONS
-from mere.serve.catalog.inventory import Column, Inventory, Seen, numbers_of, take, visible_shape
+from mere.serve.catalog.inventory import Column, Inventory, Relation, Seen, numbers_of, take, visible_shape
 from mere.serve.catalog.oids import oid_of
 from mere.serve.catalog.rewrite import MACROS, rewrite
 from mere.serve.catalog.surroundings import Surroundings
@@ -115,9 +115,15 @@ class Catalog(Mapping[str, "pa.Table"]):
         return relation in builtin.definitions() or relation in hidden.NAMES
 
 
-def tables(pin: Pin, role: Role, around: Callable[[], Surroundings] | None = None) -> Catalog:
-    """It costs nothing before a relation of it is asked for: most statements ask for none."""
-    return Catalog(_contents(pin, role), around or (lambda: Surroundings(database=pin.ref, user=role.name)))
+def tables(
+    pin: Pin, role: Role, around: Callable[[], Surroundings] | None = None, views: tuple[Relation, ...] = ()
+) -> Catalog:
+    """It costs nothing before a relation of it is asked for: most statements ask for none. `views`: temporary ones."""
+    contents = _contents(pin, role)
+    return Catalog(
+        _WithViews(contents, views) if views else contents,
+        around or (lambda: Surroundings(database=pin.ref, user=role.name)),
+    )
 
 
 def _same_everywhere(relation: str) -> pa.Table:
@@ -168,6 +174,20 @@ class _Contents:
             if name not in self._tables:
                 self._tables[name] = build()
             return self._tables[name]
+
+
+class _WithViews(_Contents):
+    """With the temporary views of a session. Nothing of it is kept here: DuckDB has it, by the key."""
+
+    def __init__(self, contents: _Contents, views: tuple[Relation, ...]) -> None:
+        digest = blake2b(repr(views).encode(), digest_size=8).hexdigest()
+        super().__init__(f"{contents._name} {digest}", contents._pin, contents._role)
+        self._others = contents
+        self._views = views
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        return temporary.added(self._others.inventory, self._views)
 
 
 _known: LRUCache[str, _Contents] = LRUCache(_KEPT)

@@ -14,6 +14,7 @@ from functools import cache
 from sqlglot import exp
 
 from mere.serve import builtin
+from mere.serve.builtin.names import TEMPORARY
 from mere.serve.catalog import privileges
 from mere.serve.parse import syntax
 
@@ -47,6 +48,8 @@ _VISIBLE = """
         AND array_position(current_schemas(true), mere_other.mere_schema)
             < array_position(current_schemas(true), mere_one.mere_schema))"""
 
+IN_PATH = "mere_is_in_path"  # whether a relation's schema is in the search path
+
 # By name and the number of arguments; without a number, however many there are. The relations and their columns have
 # names of their own, and no aliases: an argument such as `oid` means what it meant outside.
 _TEMPLATES = {
@@ -55,6 +58,7 @@ _TEMPLATES = {
              THEN coalesce((SELECT {_MODIFIED} FROM pg_catalog.mere_types WHERE mere_oid = $1), '???') END""",
     "pg_get_userbyid": f"CASE WHEN $1 IS NOT NULL THEN coalesce({_ROLE}, 'unknown (OID=' || $1 || ')') END",
     "pg_table_is_visible": f"(SELECT {_VISIBLE} FROM pg_catalog.mere_relations mere_one WHERE mere_one.mere_oid = $1)",
+    IN_PATH: "(SELECT mere_schema = ANY(current_schemas(true)) FROM pg_catalog.mere_relations WHERE mere_oid = $1)",
     "pg_type_is_visible": "(SELECT mere_schema = ANY(current_schemas(true)) FROM pg_catalog.mere_types"
     " WHERE mere_oid = $1)",
     "obj_description 1": _COMMENT.format("mere_part = 0"),
@@ -92,7 +96,8 @@ _TEMPLATES = {
     "pg_relation_is_updatable": "0",
     "pg_relation_is_publishable": "false",
     "pg_is_other_temp_schema": "false",
-    "pg_my_temp_schema": "0",
+    "pg_my_temp_schema": "coalesce((SELECT min(mere_oid) FROM pg_catalog.mere_schemas"
+    f" WHERE mere_name = '{TEMPORARY}'), 0)",
     "pg_index_column_has_property": "lower($3) IN ('asc', 'orderable', 'nulls_last')",
     "pg_indexam_has_property": "lower($2) IN ('can_order', 'can_unique', 'can_multi_col', 'can_include')",
     "pg_index_has_property": "lower($2) IN ('clusterable', 'index_scan', 'bitmap_scan', 'backward_scan')",

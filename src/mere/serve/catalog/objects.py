@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mere.serve import builtin
 from mere.serve.builtin import arrow
-from mere.serve.builtin.names import OWNER_NAME, quoted
+from mere.serve.builtin.names import OWNER_NAME, TEMPORARY, quoted
 from mere.serve.catalog.inventory import Inventory, Relation
 from mere.serve.catalog.oids import BTREE, CLASS, HEAP, NAMESPACE, OWNER
 from mere.serve.catalog.types import BuiltIn, built_in, type_named
@@ -48,7 +48,7 @@ def pg_class(inventory: Inventory) -> pa.Table:
         relpages=[-(-relation.shape.size // _PAGE) for relation in relations],
         reltuples=[float(relation.shape.rows) for relation in relations],
         relhasindex=[bool(relation.index) for relation in relations],
-        relpersistence="p",
+        relpersistence=["t" if relation.schema == TEMPORARY else "p" for relation in relations],
         relkind=["v" if relation.is_view else "r" for relation in relations],
         relnatts=[len(relation.shape.columns) for relation in relations],
         relhasrules=[relation.is_view for relation in relations],

@@ -21,6 +21,8 @@ _TEXTS = frozenset({"text", "varchar", "name"})
 _COMPARED = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Any, exp.All, exp.NullSafeEQ, exp.NullSafeNEQ,
 )  # fmt: skip
+# What Postgres 15 and 16 called columns that have other names since: psql of that time lists databases by them.
+_RENAMED = {"daticulocale": ("pg_database", "datlocale"), "colliculocale": ("pg_collation", "colllocale")}
 _WHOLE = {"xmin": "1", "xmax": "0", "cmin": "0", "cmax": "0"}  # what every row of Postgres has besides its columns
 
 # By macros: a list of results may have rows of its own only where DuckDB's own UNNEST makes them.
@@ -74,7 +76,7 @@ def _changed(node: exp.Expr, vectors: _Vectors) -> exp.Expr | None:
     if isinstance(node, exp.DPipe):
         return _joined_arrays(node, vectors)
     if isinstance(node, exp.Column):
-        return _of_every_row(node)
+        return _of_every_row(node) or _of_older(node)
     if isinstance(node, exp.EQ | exp.NEQ):
         return _compared_array(node, vectors) or _contained(node, vectors)
     return None
@@ -98,9 +100,20 @@ def _called(node: exp.Anonymous, vectors: _Vectors) -> exp.Expr | None:
         return exp.Literal.number(1)
     if name == "current_setting" and not node.expressions[0].is_string:
         return calls.setting(node.expressions[0])
+    if name == "pg_table_is_visible" and _lists_schemas(node):
+        name = calls.IN_PATH
     found = calls.call(name, node.expressions)
     kind = calls.kind_of(name)
     return calls.name_of(kind, found) if found is not None and kind and _is_shown(node) else found
+
+
+def _lists_schemas(node: exp.Expr) -> bool:
+    """Of a list with the schema of each relation, as psql's \\dt has it, nothing is kept because another schema has the
+    same name first. Whoever wants the number of what a name means gets that."""
+    select = node.find_ancestor(exp.Select)
+    shown = [each.unalias() for each in select.expressions] if select is not None else []
+    columns = {each.name for each in shown if isinstance(each, exp.Column)}
+    return "nspname" in columns and "oid" not in columns
 
 
 def is_array_of_rows(node: exp.Expr) -> bool:
@@ -328,6 +341,16 @@ def _contained(node: exp.EQ | exp.NEQ, vectors: _Vectors) -> exp.Expr | None:
 
 
 # Columns that every table of Postgres has, and nobody sees
+
+
+def _of_older(node: exp.Column) -> exp.Expr | None:
+    """A column that clients of that time ask for, whatever version the server is."""
+    relation, name = _RENAMED.get(node.name, ("", ""))
+    source = _source(node) if name else None
+    if source is None or source.name != relation:
+        return None
+    column = exp.column(exp.to_identifier(name, quoted=True), table=node.args.get("table"))
+    return exp.alias_(column, node.name, quoted=True) if isinstance(node.parent, exp.Select) else column
 
 
 def _of_every_row(node: exp.Column) -> exp.Expr | None:

@@ -139,12 +139,16 @@ class Compiler:
         except MereError as error:
             raise errors.of_mere(error) from error
 
+    @property
+    def scope(self) -> names.Scope:
+        return names.Scope(self.pin, self.role, self.context.database, self.path, self.catalog.__contains__)
+
     def _compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
         tree = written.copy()
         names.fold(tree)
         names.check_aliases(tree)
         tree = names.name_columns(tree)
-        scope = names.Scope(self.pin, self.role, self.context.database, self.path, self.catalog.__contains__)
+        scope = self.scope
         sources = Origins(partial(self._describe, scope))
         sources.settle(tree)
         origins = sources.of(tree)

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.serve.access import limits
 from mere.serve.engine.recent import Recent
-from mere.serve.language import copy, fetch, guard
+from mere.serve.language import copy, fetch, guard, show, views
 from mere.serve.language import types as datatypes
 from mere.serve.language.query import ParsedQuery
 from mere.serve.parse import lexer, syntax
@@ -94,6 +94,8 @@ def _read_one(tokens: list[Token], text: str) -> Statement:
     first = tokens[0]
     if syntax.is_word(first, *_QUERIES) or first.token_type is TokenType.L_PAREN:
         return query(words)
+    if syntax.is_word(first, "CREATE", "DROP") and views.is_about_them(words):
+        return views.read(words, query)
     if syntax.is_word(first, *_WRITES):
         verb = first.text.upper()
         raise guard.read_only(_written(words, verb), first.start)
@@ -108,10 +110,7 @@ def _read_one(tokens: list[Token], text: str) -> Statement:
 
 def _written(words: Words, verb: str) -> str:
     """As Postgres names it in its refusal: CREATE TABLE, but INSERT."""
-    second = words.peek(1)
-    if verb in ("CREATE", "ALTER", "DROP") and second is not None and syntax.is_name(second):
-        return f"{verb} {second.text.upper()}"
-    return verb
+    return f"{verb} {views.kind(words)}".rstrip() if verb in ("CREATE", "ALTER", "DROP") else verb
 
 
 def query(words: Words) -> Select:
@@ -256,6 +255,8 @@ def _reset(words: Words) -> Statement:
 
 
 def _show(words: Words) -> Statement:
+    if (listed := show.query(words)) is not None:
+        return Select("SHOW", *words.span, parsed=listed)
     if words.skip("TIME"):
         words.expect("ZONE")
         name = "TimeZone"

@@ -17,9 +17,11 @@ from mere.serve.protocol.statement import (
     Begin,
     Close,
     CopyOut,
+    CreateView,
     Deallocate,
     Declare,
     Discard,
+    DropView,
     End,
     Execute,
     Fetch,
@@ -65,7 +67,7 @@ class Commands:
         self._pinned = False
         self._settings: dict[str, str] = {}  # as they were at the last report
         self._reported: dict[str, str] = {}
-        self._before: dict[str, str] = {}  # the settings at BEGIN
+        self._before: tuple[dict[str, str], Any] = {}, None  # the settings and temporary views at BEGIN
 
     # Settings and the pin
 
@@ -223,7 +225,7 @@ class Commands:
 
     def _open(self) -> None:
         self.pin()
-        self._before = dict(self.session.settings)
+        self._before = dict(self.session.settings), self.session.views
         self.transaction.begin()
 
     @_carry_out.register
@@ -241,8 +243,8 @@ class Commands:
         self.link.say(wire.command_complete("ROLLBACK" if failed else statement.tag))
 
     def _restore(self) -> None:
-        """What was SET in a transaction goes with it."""
-        now, before = self.session.settings, self._before
+        """What was SET in a transaction goes with it, and so do the views that it made."""
+        now, (before, self.session.views) = self.session.settings, self._before
         for name in now.keys() - before.keys():
             self.session.set(name, None, False)
         # Those that become shorter come first: on the way, too, all of them together may not be too long.
@@ -365,6 +367,19 @@ class Commands:
             self.portals.close_all(held=True)
             self.portals.statements.clear()
             self.session.set(None, None, False)
+        if statement.what in ("ALL", "TEMP"):
+            self.session.drop_all_views()
+        self._understood(statement)
+
+    @_carry_out.register
+    async def _create_view(self, statement: CreateView, _: Portal) -> None:
+        await self.work(lambda: self.session.create_view(statement))
+        self._understood(statement)
+
+    @_carry_out.register
+    async def _drop_views(self, statement: DropView, _: Portal) -> None:
+        for notice in await self.work(lambda: self.session.drop_views(statement)):
+            self.link.say(wire.notice(notice))
         self._understood(statement)
 
     @_carry_out.register

@@ -130,7 +130,7 @@ def error(caught: PgError, severity: str = "ERROR") -> bytes:
 
 
 def notice(caught: PgError) -> bytes:
-    return message(b"N", _told(caught, "WARNING"))
+    return message(b"N", _told(caught, "NOTICE" if caught.sqlstate == "00000" else "WARNING"))
 
 
 def _told(caught: PgError, severity: str) -> bytes:

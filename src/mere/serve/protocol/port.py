@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mere.serve.protocol.activity import Activity
-    from mere.serve.protocol.statement import Statement
+    from mere.serve.protocol.statement import CreateView, DropView, Statement
 
 
 class PgError(Exception):
@@ -110,6 +110,19 @@ class Session(Protocol):
 
     def end(self) -> None: ...
     def set(self, name: str | None, value: str | None, local: bool) -> None: ...
+
+    views: Any
+    """The temporary ones. What is made or dropped makes another object, so that what was there can be put back."""
+
+    def create_view(self, statement: CreateView) -> None:
+        """Called in a thread, as is `drop_views`."""
+        ...
+
+    def drop_views(self, statement: DropView) -> list[PgError]:
+        """The notices."""
+        ...
+
+    def drop_all_views(self) -> None: ...
     def cancel(self) -> None:
         """May be called from another thread: what the session is at, if anything, fails with PgError 57014."""
         ...

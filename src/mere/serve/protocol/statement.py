@@ -171,6 +171,23 @@ class Prepare(WithQuery):
     types: tuple[int, ...] = ()  # oids
 
 
+@dataclass(frozen=True, kw_only=True)
+class CreateView(WithQuery):
+    """A temporary one."""
+
+    query: Select
+    name: str
+    columns: tuple[str, ...] = ()  # the names of the first ones
+    replace: bool = False  # one that is there
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropView(Statement):
+    names: tuple[tuple[str | None, str], ...]  # the schema, if it is given, and the name
+    missing_ok: bool = False
+    cascade: bool = False
+
+
 # Of cursors and prepared statements, by their names
 
 

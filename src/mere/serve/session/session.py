@@ -10,19 +10,22 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from mere.errors import MereError, RefNotFound
 from mere.serve import catalog
 from mere.serve.access.limits import Budget
 from mere.serve.access.roles import Role
 from mere.serve.builtin import settings as settings_
-from mere.serve.catalog import Surroundings
+from mere.serve.builtin.names import TEMPORARY
+from mere.serve.catalog import Surroundings, temporary
 from mere.serve.engine.tables import Pin
-from mere.serve.language import errors, rights, statements
+from mere.serve.language import errors, guard, rights, statements
 from mere.serve.language.compiler import Compiled, Compiler
 from mere.serve.language.mend.operators import Context
+from mere.serve.language.views import Views
 from mere.serve.protocol.port import Described, PgError
-from mere.serve.protocol.statement import Explain, Select, Show, Statement
+from mere.serve.protocol.statement import CreateView, DropView, Explain, Select, Show, Statement
 from mere.serve.session.answer import FixedAnswer, LakeAnswer, Running, fields_of, plan_lines
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class LakeSession:
         self._settings = {**settings_.DEFAULTS, "session_authorization": user, "search_path": path}
         self._initial = self._settings
         self._local: dict[str, str] = {}
+        self.views = Views()
         self._running: set[Running] = set()
         self._prepared: Budget | None = None  # of the statement that is being read or compiled
         self._lock = threading.Lock()
@@ -193,6 +197,40 @@ class LakeSession:
         self._settings = changed
         self._local.pop(spelled, None)
 
+    # Temporary views
+
+    def create_view(self, statement: CreateView) -> None:
+        described = self.describe(statement.query, ())
+        if described.parameters:
+            raise PgError("42P02", "there is no parameter $1")
+        self.views = self.views.with_one(statement, described.fields, self._compiler().scope)
+
+    def drop_views(self, statement: DropView) -> list[PgError]:
+        notices, dropped = [], set()
+        for schema, name in statement.names:
+            if self.views.has(schema, name):
+                dropped.add(name)
+                continue
+            if self._is_in_lake(schema, name):
+                raise guard.read_only("DROP VIEW", statement.start)
+            if not statement.missing_ok:
+                raise PgError("42P01", f'view "{name}" does not exist')
+            notices.append(PgError("00000", f'view "{name}" does not exist, skipping'))
+        self.views = self.views.without(dropped, cascade=statement.cascade)
+        return notices
+
+    def drop_all_views(self) -> None:
+        self.views = Views()
+
+    def _is_in_lake(self, schema: str | None, name: str) -> bool:
+        try:
+            self._compiler().scope.find(exp.table_(name, schema, quoted=True))
+        except PgError as error:
+            if error.sqlstate != "42P01":
+                raise
+            return False
+        return True
+
     # Running
 
     def cancel(self) -> None:
@@ -216,11 +254,13 @@ class LakeSession:
             commit=pin.commit,
             settings=known,
             schemas=tuple(schema for schema in path if schema == "public" or schema in seen),
+            implicit=(TEMPORARY, "pg_catalog") if self.views else ("pg_catalog",),
             pid=self._process,
             version=self._backend.version,
             session=self.number,
         )
-        tables = catalog.tables(pin, self._role, lambda: self._surroundings(known))
+        views = tuple(temporary.relation(each.name, each.text, each.fields) for each in self.views)
+        tables = catalog.tables(pin, self._role, lambda: self._surroundings(known), views)
         return Compiler(pin, self._role, context, tables, path, self._backend.engine_for, self._backend.plans)
 
     def _surroundings(self, settings: dict[str, str]) -> Surroundings:
@@ -246,7 +286,7 @@ class LakeSession:
         assert isinstance(statement, Select), f"{statement.tag} returns no rows"
         budget = Budget(self._timeout())
         with self._preparing(budget):
-            compiled = self._compiler().compile(statement.parsed.tree, oids)
+            compiled = self._compiler().compile(self.views.expanded(statement.parsed.tree), oids)
         return compiled, budget
 
     @contextmanager

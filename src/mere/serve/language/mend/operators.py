@@ -31,6 +31,7 @@ class Context:
     commit: str
     settings: dict[str, str]
     schemas: tuple[str, ...] = ()  # of the search path, as far as they exist
+    implicit: tuple[str, ...] = ("pg_catalog",)  # in which names are looked up before these
     pid: int = 0
     version: str = ""
     session: int = 0  # by which set_config knows it

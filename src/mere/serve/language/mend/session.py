@@ -44,7 +44,7 @@ def tell(name: str, values: Sequence[exp.Expr], context: Context) -> exp.Expr:
 
 def _schemas(values: Sequence[exp.Expr], context: Context) -> exp.Expr:
     implicit = bool(values) and isinstance(values[0], exp.Boolean) and bool(values[0].this)
-    names = (["pg_catalog"] if implicit else []) + list(context.schemas)
+    names = (list(context.implicit) if implicit else []) + list(context.schemas)
     return cast(exp.Array(expressions=[text(each) for each in names]), "VARCHAR[]")
 
 
