@@ -26,7 +26,9 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         yield lake
 
 
-def view(lake: Lake, name: str, sql: str, /, ref: str = "main", **columns: str) -> None:
+def view(
+    lake: Lake, name: str, sql: str, /, ref: str = "main", dialects: tuple[str, ...] = ("spark",), **columns: str
+) -> None:
     """A view as Spark would leave it, made in a session whose current schema is gold."""
     namespace, _, table = name.rpartition(".")
     fields = [{"id": n, "name": c, "required": False, "type": t} for n, (c, t) in enumerate(columns.items())]
@@ -36,7 +38,7 @@ def view(lake: Lake, name: str, sql: str, /, ref: str = "main", **columns: str) 
         "timestamp-ms": 0,
         "summary": {},
         "default-namespace": ["gold"],
-        "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],
+        "representations": [{"type": "sql", "sql": sql, "dialect": dialect} for dialect in dialects],
     }
     if ref != "main":
         version["default-catalog"] = ref
@@ -179,6 +181,15 @@ def test_the_remedy_of_a_view_that_is_refused_names_it(lake: Lake) -> None:
     assert refused.value.remedy == (
         'Read it with Spark: mere sql --spark "select * from gold.odd". Or make it a table: kind: full.'
     )
+
+
+def test_a_view_in_the_sql_of_another_engine_is_refused(lake: Lake) -> None:
+    """In Trino 1 / 2 is 0: what sqlglot would make of it for DuckDB was compared with nothing."""
+    view(lake, "gold.half", "select 1 / 2", dialects=("trino",), half="double")
+    said = failure(lake, "from gold.half")
+    assert said.startswith("View gold.half is written in trino SQL alone: nothing shows that it would give the same")
+    view(lake, "gold.both", "select 1 / 2", dialects=("trino", "Spark"), half="double")
+    assert rows(lake, "from gold.both") == [(0.5,)]
 
 
 def test_a_value_that_only_spark_can_be_trusted_with_is_refused_when_it_comes(lake: Lake) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _OURS = "duckdb"
-_DIALECTS = (_OURS, "spark")  # by preference; after them whatever sqlglot can read
+_DIALECTS = (_OURS, "spark")  # by preference; of no other is it proven what it means in DuckDB
 
 # A name's parts as written, to the table that they mean, or None.
 Lookup = Callable[[Sequence[str]], TableName | None]
@@ -46,7 +46,7 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
 
     version = current_version(view)
     representation = _representation(name, version)
-    dialect = representation["dialect"].lower()
+    dialect = representation.get("dialect", "spark").lower()
     try:
         is_spark = dialect == "spark"
         query = (
@@ -73,10 +73,17 @@ def untranslatable(name: str, why: str, dialect: str = "spark") -> QueryError:
 
 
 def _representation(name: str, version: Json) -> Json:
-    found = {each.get("dialect", "spark").lower(): each for each in version.get("representations", [])}
+    found: dict[str, Json] = {each.get("dialect", "spark").lower(): each for each in version.get("representations", [])}
     if not found:
         raise QueryError(f"View {name} has no SQL in its metadata.")
-    return next((found[dialect] for dialect in _DIALECTS if dialect in found), next(iter(found.values())))
+    known = [found[dialect] for dialect in _DIALECTS if dialect in found]
+    if not known:
+        raise QueryError(
+            f"View {name} is written in {' and '.join(found)} SQL alone: nothing shows that it would give the same"
+            " values in DuckDB.",
+            remedy="Read it with the engine that made it. Or make it a model of yours: kind: view, or kind: full.",
+        )
+    return known[0]
 
 
 def _qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: Lookup) -> dict[int, TableName]:
