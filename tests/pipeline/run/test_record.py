@@ -1,4 +1,4 @@
-"""The record of a run, where it cannot be written."""
+"""The record of a run: what it has after a resume, and where it cannot be written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,30 @@ from mere.errors import LakeUnreadable, RunFailed
 from mere.lake.lake import Lake
 from mere.lake.log.runs import Run, RunStatus
 from mere.pipeline.run.record import Record
+from tests.pipeline.conftest import MakeShop
+
+QUARANTINED = {
+    "seeds/raw/n.csv": "id\n1\n-1\n",
+    "models/silver/n.sql": """
+        -- audits: [{assert: id > 0, quarantine: true, max_bad: 1}]
+        SELECT id FROM raw.n
+    """,
+    "models/gold/n.sql": """
+        -- audits: [{assert: id > 5}]
+        SELECT id FROM silver.n
+    """,
+}
+
+
+def test_a_resumed_run_has_models_and_not_the_tables_beside_them(shop: MakeShop) -> None:
+    """The state of a quarantine says which run has filled it, as that of a model does."""
+    it = shop(QUARANTINED)
+    id_, _ = it.failed_run()
+    it.replace("models/gold/n.sql", "id > 5", "id > 0")
+    it("run", "--resume", id_)
+    first, second = it.runs()[0]["attempts"]
+    assert (set(first["models"]), set(second["models"])) == ({"raw.n", "silver.n", "gold.n"}, {"gold.n"})
+    assert "__quarantine" not in it("runs", "show", id_).stdout
 
 
 @pytest.mark.parametrize("error", [RunFailed("gold.t failed", remedy="Resume it"), KeyboardInterrupt()])

@@ -72,9 +72,10 @@ def as_then(project: Project, request: Request, past: Run, now: datetime) -> Req
 
 
 def built_before(known: LakeFacts, id_: str) -> dict[TableName, Metadata]:
-    """What stands on the branch of a run as it has built it."""
+    """What stands on the branch of a run as it has built it: the models, without the companions of their tables."""
     built = known.built_by_mere().items()
-    return {name: known.tables.metadata(name) for name, state in built if state.run == id_ and not state.towards}
+    done = [name for name, state in built if state.run == id_ and not state.towards and not name.owner]
+    return {name: known.tables.metadata(name) for name in done}
 
 
 def still_wished(wish: Wish, built: Mapping[TableName, State], id_: str) -> Wish:
