@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mere.errors import LeaseHeld, MereError, RefNotFound, Unsigned
+from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.log import process
 from mere.lake.log.commits import Key
@@ -196,6 +198,35 @@ def test_a_run_whose_lease_was_taken_does_not_publish(lake: Lake, begun: Run) ->
         lake.publish(begun.branch, fence=fence)
     assert lake.store.acquire("main", [TABLE], mine, timedelta(minutes=1)) == []
     assert lake.publish(begun.branch, fence=fence).commit
+
+
+def test_nobody_takes_a_lease_between_the_look_at_it_and_the_publish(
+    at: Place, lake: Lake, begun: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has expired, so that another run may have it; it waits until this one is published."""
+    mine, theirs = holder("r1"), holder("r2")
+    assert lake.store.acquire("main", [TABLE], mine, timedelta(minutes=1)) == []
+    assert lake.store.renew(mine, -timedelta(seconds=1))
+    taken: list[str | None] = []
+
+    def take() -> None:
+        with at.open() as other:
+            assert other.store.acquire("main", [TABLE], theirs, timedelta(minutes=1)) == []
+            taken.append(next(other.log()).run)
+
+    taking = threading.Thread(target=take)
+
+    def looked(point: str) -> None:
+        if point == "commit.checked":
+            taking.start()
+            taking.join(1)
+            assert not taken
+
+    monkeypatch.setattr(faults, "hook", looked)
+    fence = replace(signed(lake, begun.branch), holder=mine, leased=(TABLE,))
+    assert lake.publish(begun.branch, run="r1", fence=fence).commit
+    taking.join(30)
+    assert taken == ["r1"]
 
 
 # the end of a run
