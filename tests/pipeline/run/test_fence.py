@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,16 @@ import psutil
 import pytest
 
 from mere.config import SparkSettings
+from mere.errors import MereError
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.names import TableName
-from mere.pipeline.run.request import Finished, Project, Request
+from mere.pipeline.run.request import Event, Finished, Listener, Project, Request
 from mere.pipeline.run.run import run
 from mere.pipeline.state.state import PROPERTY, State
 from mere.project.load import load
 from tests.pipeline.conftest import MakeShop
-from tests.pipeline.shop import FIRST, SMALL, Row, Shop, expected
+from tests.pipeline.shop import FIRST, SMALL, WHOLE, Row, Shop, expected
 
 
 class Stage:
@@ -146,10 +148,10 @@ def test_a_run_that_is_taken_over_publishes_nothing_and_leaves_its_record_alone(
     assert shown.index("attempt 1: interrupted") < shown.index("gold.daily") < shown.index("attempt 2: succeeded")
 
 
-def one(it: Shop, request: Request) -> Finished:
+def one(it: Shop, request: Request, listen: Listener = lambda _: None) -> Finished:
     """A run of its own, as in another process."""
     with Lake.open(it.folder / "lake") as lake:
-        return run(Project(lake, load(it.folder), it.folder, SparkSettings()), request, lambda _: None)
+        return run(Project(lake, load(it.folder), it.folder, SparkSettings()), request, listen)
 
 
 @pytest.mark.parametrize("point", ["run.audited", "run.publishing"])
@@ -169,6 +171,50 @@ def test_what_others_write_to_the_branch_of_a_run_is_not_published(stage: Stage,
     assert it.pointers() == before
     (resume,) = {line.partition("mere ")[2] for line in said.splitlines() if "run --resume" in line}
     it(*resume.split())
+    assert stage.is_whole()
+
+
+def test_what_others_write_before_a_run_catches_up_is_not_signed_with_the_rest(shop: MakeShop) -> None:
+    """What the branch keeps then is signed anew, as it stands."""
+    it = shop({name: WHOLE[name] for name in WHOLE if "totals" not in name and "names" not in name})
+    it.land(*FIRST)
+    it("run")
+    late = (6, 3, "2024-02-03T05:00", 100)
+    it.land(late)
+    once_at("run.publishing", lambda: it.lake.set_properties({"silver.events": {"note": "mine"}}))
+    before = len(it.published())
+    caught_up = []
+
+    def listen(event: Event) -> None:
+        if event.kind == "rebase":
+            it.delete("gold.daily", "day = '2024-02-01'", on=it.runs()[0]["branch"])
+            caught_up.append(event)
+
+    with pytest.raises(MereError, match=r"gold\.daily"):
+        one(it, Request(), listen)
+    assert caught_up
+    assert len(it.published()) == before
+    it("run", "--resume", it.runs()[0]["id"])
+    assert it.rows("gold.daily") == expected([*FIRST, late])["gold.daily"]
+
+
+def test_a_run_whose_lease_is_taken_at_the_last_moment_publishes_nothing(stage: Stage) -> None:
+    """It has looked at its lease just before: what counts is how it stands when the run is published."""
+    it = stage.it
+    stage.land()
+    before = it.pointers()
+    daily = TableName.parse("gold.daily")
+
+    def take() -> None:
+        it.end_lease(it.runs()[0]["id"])
+        assert it.lake.store.acquire("main", [daily], "another", timedelta(minutes=1)) == []
+
+    once_at("run.publishing", take)
+    id_, said = it.failed_run()
+    assert f"run {id_} has lost its lease on gold.daily" in said
+    assert it.pointers() == before
+    it.lake.store.release("main", [daily], "another")
+    it("run", "--resume", id_)
     assert stage.is_whole()
 
 
