@@ -55,7 +55,20 @@ def test_a_lake_its_queries_and_the_gateway_leave_nothing_that_others_can_read(
     with Lake.open(shop / "lake") as lake:
         Foreign(lake).append("main", "gold.orders", 3)
     Shell(shop)("sql", "select 1")
-    command = [sys.executable, "-m", "mere", "serve", "--trust", "--port", "0", "--audit", "audit.log", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "mere",
+        "serve",
+        "--trust",
+        "--port",
+        "0",
+        "--http-port",
+        "0",
+        "--audit",
+        "audit.log",
+        "--json",
+    ]
     server = subprocess.Popen(command, cwd=shop, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None

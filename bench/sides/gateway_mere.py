@@ -35,7 +35,20 @@ class Served:
 @contextmanager
 def served() -> Iterator[Served]:
     lake = str(gateway.folder() / "lake")
-    command = [MERE, "--lake", lake, "serve", "--trust", "--port", "0", "--json", "--audit", "audit.log"]
+    command = [
+        MERE,
+        "--lake",
+        lake,
+        "serve",
+        "--trust",
+        "--port",
+        "0",
+        "--http-port",
+        "0",
+        "--json",
+        "--audit",
+        "audit.log",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

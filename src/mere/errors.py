@@ -16,6 +16,11 @@ MereError
 │   ├── RefExists
 │   ├── ReadOnlyRef         a write to a tag or an alias
 │   ├── TableNotFound
+│   │   └── ViewNotFound
+│   ├── TableExists         a table or view has that name already
+│   ├── NamespaceNotFound
+│   ├── NamespaceExists
+│   ├── NamespaceNotEmpty   a namespace with tables cannot be dropped
 │   ├── MetadataMissing     a pointer leads to a file that is not there
 │   ├── StorageDenied       S3 refuses the keys, or they may not do this
 │   ├── StorageUnreachable  S3 does not answer, or only with failures, however often it is asked
@@ -138,6 +143,26 @@ class ReadOnlyRef(LakeError):
 
 
 class TableNotFound(LakeError):
+    pass
+
+
+class ViewNotFound(TableNotFound):
+    pass
+
+
+class TableExists(LakeError):
+    pass
+
+
+class NamespaceNotFound(LakeError):
+    pass
+
+
+class NamespaceExists(LakeError):
+    pass
+
+
+class NamespaceNotEmpty(LakeError):
     pass
 
 

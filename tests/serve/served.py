@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from mere.serve.postgres.server import Server, Settings
 from mere.serve.postgres.startup import Policy
 from mere.serve.protocol.port import Backend
+from mere.serve.session.endpoint import Endpoint
 from mere.serve.session.log import Log
 
 
@@ -50,8 +51,14 @@ class Served:
 
 
 @contextmanager
-def served(backend: Backend, policy: Policy | None = None, log: Log | None = None, **settings: Any) -> Iterator[Served]:
-    found = Served(Server(backend, policy or Policy(), Settings(**settings), log or Log(None)))
+def served(
+    backend: Backend,
+    policy: Policy | None = None,
+    log: Log | None = None,
+    beside: Sequence[Endpoint] = (),
+    **settings: Any,
+) -> Iterator[Served]:
+    found = Served(Server(backend, policy or Policy(), Settings(**settings), log or Log(None), beside=beside))
     found.start()
     try:
         yield found

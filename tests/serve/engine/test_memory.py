@@ -35,7 +35,18 @@ class Victim:
     def __init__(self, folder: Path) -> None:
         Lake.create(folder / "lake").close()
         command = [sys.executable, "-m", "mere", "--lake", str(folder / "lake"), "serve", "--trust", "--json"]
-        command += ["--port", "0", "--memory", f"{LIMIT}B", "--spill", "200MB", "--audit", os.devnull]
+        command += [
+            "--port",
+            "0",
+            "--http-port",
+            "0",
+            "--memory",
+            f"{LIMIT}B",
+            "--spill",
+            "200MB",
+            "--audit",
+            os.devnull,
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         about = ""

@@ -546,7 +546,7 @@ def test_the_command_serves_flight_and_ends_though_a_client_takes_nothing(tmp_pa
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        arguments = ["--trust", "--port", "0", "--flight-port", str(port), "--audit", os.devnull]
+        arguments = ["--trust", "--port", "0", "--http-port", "0", "--flight-port", str(port), "--audit", os.devnull]
         command = [sys.executable, "-m", "mere", "--lake", str(lake.root), "serve", *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:

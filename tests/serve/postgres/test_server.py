@@ -200,7 +200,7 @@ class Process:
     def __init__(self, *arguments: str, before: str = "") -> None:
         script = f"{before}\nfrom mere.cli import main\nmain()"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", script, "serve", "--port", "0", "--json", *arguments],
+            [sys.executable, "-c", script, "serve", "--port", "0", "--http-port", "0", "--json", *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout
@@ -306,7 +306,7 @@ def _ignored(connection: psycopg.Connection[Any]) -> None:
     ],
 )
 def test_what_would_be_unsafe_or_cannot_be_is_refused(project: Path, arguments: list[str], said: str) -> None:
-    done = mere("serve", "--port", "0", *arguments)
+    done = mere("serve", "--port", "0", "--http-port", "0", *arguments)
     assert done.exit_code in (1, 2)
     assert said in done.stderr
 
@@ -316,7 +316,7 @@ def test_a_port_that_is_taken_is_told(project: Path) -> None:
     before = signal.signal(signal.SIGINT, mine)
     try:
         with served(PlainBackend()) as found:
-            done = mere("serve", "--trust", "--port", str(found.port))
+            done = mere("serve", "--trust", "--http-port", "0", "--port", str(found.port))
         assert signal.getsignal(signal.SIGINT) is mine, "Ctrl-C is left as it was: asyncio would not see to that"
     finally:
         signal.signal(signal.SIGINT, before)

@@ -127,7 +127,7 @@ def write(role: dict[str, Any]) -> None:
 def test_serve_does_not_start_with_roles_that_fit_nothing(project: Path) -> None:
     write({"tables": "gold.*", "rows": {"gold.ordrs": "id > 1"}})
     for arguments in (["--check"], []):
-        done = mere("serve", "--roles", "roles.yaml", "--port", "0", *arguments)
+        done = mere("serve", "--roles", "roles.yaml", "--port", "0", "--http-port", "0", *arguments)
         assert done.exit_code == 1
         assert "roles.yaml:4: the role seller names gold.ordrs in `rows`" in done.output
         assert "Did you mean gold.orders" in done.output

@@ -22,6 +22,9 @@ from mere.errors import ConfigError, UsageError
 from mere.words import counted
 
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+
     from mere.lake.lake import Lake
     from mere.serve.access.roles import Declared, Roles
     from mere.serve.access.users import Users
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from mere.serve.session.endpoint import Endpoint
 
 PORT = 5439
+HTTP_PORT = 8181
 _FILES = 500  # open ones besides those of clients
 
 
@@ -70,6 +74,13 @@ _FILES = 500  # open ones besides those of clients
 @click.option(
     "--flight-port", type=click.IntRange(0, 65535), default=0, help="Serve Arrow Flight SQL there, too. 0: not at all."
 )
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    default=HTTP_PORT,
+    show_default=True,
+    help="Serve the Iceberg REST catalog there. 0: not at all.",
+)
 @click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics over HTTP there.")
 @click.option("--audit", type=click.Path(allow_dash=True), default="-", help="The log of statements. [standard error]")
 @click.option("--audit-values", is_flag=True, help="Log statements with their literals.")
@@ -95,32 +106,29 @@ def serve(
     spill: str,
     idle_timeout: timedelta,
     flight_port: int,
+    http_port: int,
     monitor_port: int | None,
     audit: str,
     audit_values: bool,
     check: bool,
     as_json: bool,
 ) -> None:
-    """Let any Postgres client read the lake. The name of the database is the ref: main, dev, main@2h.
+    """Let any Postgres client read the lake, and any engine read and write it as an Iceberg REST catalog. The name of
+    the database, and of the warehouse, is the ref: main, dev, main@2h.
 
-    It reads only. From other machines it can be reached with --host, which needs TLS and users with passwords.
+    The Postgres side reads only. From other machines it can be reached with --host, which needs TLS and users with
+    passwords.
     """
     from mere.cli.service.user import users_file
     from mere.serve.access import tls
     from mere.serve.access.limits import Resources
     from mere.serve.postgres import allocator
-    from mere.serve.postgres.server import Server, Settings, loopback
+    from mere.serve.postgres.server import Server, Settings
     from mere.serve.postgres.startup import Policy
     from mere.serve.session.backend import LakeBackend
     from mere.serve.session.log import Log
 
-    if (tls_cert is None) != (tls_key is None):
-        raise UsageError("TLS needs both a certificate and its key.", remedy="Give --tls-cert and --tls-key.")
-    if not loopback(host) and (tls_cert is None or trust):
-        raise UsageError(
-            f"Other machines can reach {host}: there, clients have to use TLS and a password.",
-            remedy="Give --tls-cert and --tls-key, and no --trust. Add users with: mere user add NAME",
-        )
+    _require_safe(host, tls_cert, tls_key, trust)
     known = None if trust else users_file(ctx, users)
     if known is not None and not known.names():
         raise UsageError(
@@ -149,13 +157,16 @@ def serve(
         return
     with ExitStack() as stack:
         log = Log(_file(stack, audit), values=audit_values)
-        backend = LakeBackend(lake, _roles(lake, roles, known) if roles else None, Resources(memory, spill))
+        declared = _roles(lake, roles, known) if roles else None
+        backend = LakeBackend(lake, declared, Resources(memory, spill))
         stack.callback(backend.close)
         beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
+        beside += [_http(lake, known, declared, host, http_port, context)] if http_port else []
         server = Server(backend, Policy(known, context, binding), settings, log, beside=beside)
 
         def started(port: int, monitor: int | None) -> None:
-            _tell(host, port, monitor, flight_port or None, context is not None, trust, as_json)
+            ports = {"port": port, "flight_port": flight_port or None, "http_port": http_port or None}
+            _tell(host, {**ports, "monitor_port": monitor}, context is not None, trust, as_json)
 
         try:
             asyncio.run(server.run(started))
@@ -169,6 +180,18 @@ def serve(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def _require_safe(host: str, tls_cert: Path | None, tls_key: Path | None, trust: bool) -> None:
+    from mere.serve.postgres.server import loopback
+
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("TLS needs both a certificate and its key.", remedy="Give --tls-cert and --tls-key.")
+    if not loopback(host) and (tls_cert is None or trust):
+        raise UsageError(
+            f"Other machines can reach {host}: there, clients have to use TLS and a password.",
+            remedy="Give --tls-cert and --tls-key, and no --trust. Add users with: mere user add NAME",
+        )
 
 
 def _roles(lake: Lake, file: Path, users: Users | None) -> Roles:
@@ -229,6 +252,15 @@ def _flight(
     return FlightEndpoint(backend, users, host, port, pair)
 
 
+def _http(
+    lake: Lake, users: Users | None, roles: Roles | None, host: str, port: int, context: ssl.SSLContext | None
+) -> Endpoint:
+    from mere.serve.http.server import HttpEndpoint
+    from mere.serve.iceberg.routes import mounted
+
+    return HttpEndpoint([mounted(lake)], users, roles, host, port, context)
+
+
 def _file(stack: ExitStack, audit: str) -> IO[str]:
     if audit == "-":
         return sys.stderr
@@ -238,19 +270,21 @@ def _file(stack: ExitStack, audit: str) -> IO[str]:
         raise ConfigError(f"The audit log cannot be written to {audit}: {error.strerror}.") from error
 
 
-def _tell(host: str, port: int, monitor: int | None, flight: int | None, tls: bool, trust: bool, as_json: bool) -> None:
+def _tell(host: str, ports: Mapping[str, int | None], tls: bool, trust: bool, as_json: bool) -> None:
     shown = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
     rest = "?sslmode=require" if tls else ""
-    url = f"postgresql://{'' if trust else 'USER@'}{shown}:{port}/main{rest}"
+    url = f"postgresql://{'' if trust else 'USER@'}{shown}:{ports['port']}/main{rest}"
     if as_json:
-        ports = {"port": port, "flight_port": flight, "monitor_port": monitor}
         print_json({"host": host, **ports, "tls": tls, "url": url})
     else:
-        say(f"The lake is served at {host}:{port}. The name of the database is the ref:")
+        say(f"The lake is served at {host}:{ports['port']}. The name of the database is the ref:")
         say(f"  psql {url!r}" if "?" in url else f"  psql {url}")
-        if flight is not None:
+        if (flight := ports["flight_port"]) is not None:
             say(f"  {'grpc+tls' if tls else 'grpc'}://{shown}:{flight}  (Arrow Flight SQL)")
-        if monitor is not None:
+        if (http := ports["http_port"]) is not None:
+            scheme = "https" if tls else "http"
+            say(f"  {scheme}://{shown}:{http}/iceberg  (Iceberg REST catalog; the warehouse is the ref)")
+        if (monitor := ports["monitor_port"]) is not None:
             say(f"  http://{shown}:{monitor}/health  /metrics")
         say("Ctrl-C ends it.")
     sys.stdout.flush()

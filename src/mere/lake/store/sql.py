@@ -18,7 +18,7 @@ import orjson
 
 from mere.errors import LakeError, RefExists
 from mere.lake import faults
-from mere.lake.log.commits import Commit, Entries, Key
+from mere.lake.log.commits import Commit, Entries, Entry, Key
 from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.log.runs import Run, RunStatus, holds
@@ -238,6 +238,12 @@ class SqlStore(ABC):
     def entries(self, commit: Commit) -> Entries:
         with self._statement() as tx:
             return rows.entries_at(tx, commit.seq)
+
+    @repeatable
+    def standing(self, name: str, keys: Collection[Key]) -> dict[Key, Entry]:
+        with self._statement() if len({key.space for key in keys}) < 2 else self._read() as tx:
+            found = rows.astray(tx, name, dict.fromkeys(keys))
+        return {key: entry for key, entry in found.items() if entry is not None}
 
     # leases
 

@@ -1,0 +1,111 @@
+"""Errors as clients over HTTP are told them, in the form of Iceberg's specification: a code, a type and a message."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+from starlette.responses import Response
+
+from mere.errors import (
+    InvalidName,
+    LakeConflict,
+    LakeError,
+    LakeUnreadable,
+    MereError,
+    MetadataMissing,
+    NamespaceExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    ReadOnlyRef,
+    RefExists,
+    RefNotFound,
+    StorageDenied,
+    StorageUnreachable,
+    TableExists,
+    TableNotFound,
+    Unguarded,
+    UsageError,
+    ViewNotFound,
+)
+from mere.serve.protocol.port import PgError
+
+_LOG = logging.getLogger(__name__)
+_SOON = "1"  # seconds after which a client may ask again
+
+# The first that fits. Clients act upon the code, and Iceberg's upon some of the types.
+_KINDS: tuple[tuple[type[Exception], int, str], ...] = (
+    (ViewNotFound, 404, "NoSuchViewException"),
+    (TableNotFound, 404, "NoSuchTableException"),
+    (NamespaceNotFound, 404, "NoSuchNamespaceException"),
+    (RefNotFound, 404, "NoSuchWarehouseException"),
+    (TableExists, 409, "AlreadyExistsException"),
+    (NamespaceExists, 409, "AlreadyExistsException"),
+    (RefExists, 409, "AlreadyExistsException"),
+    (NamespaceNotEmpty, 409, "NamespaceNotEmptyException"),
+    (LakeConflict, 409, "CommitFailedException"),
+    (ReadOnlyRef, 403, "ForbiddenException"),
+    (StorageDenied, 503, "ServiceUnavailableException"),
+    (StorageUnreachable, 503, "ServiceUnavailableException"),
+    (MetadataMissing, 404, "NotFoundException"),
+    (LakeUnreadable, 503, "ServiceUnavailableException"),
+    (Unguarded, 400, "BadRequestException"),
+    (InvalidName, 400, "BadRequestException"),
+    (UsageError, 400, "BadRequestException"),
+    (LakeError, 400, "BadRequestException"),
+    (MereError, 500, "InternalServerError"),
+)
+_BY_STATE = {
+    "28P01": (401, "NotAuthorizedException"),
+    "28000": (429, "TooManyRequestsException"),
+    "57P03": (503, "ServiceUnavailableException"),
+}
+
+
+@dataclass
+class HttpError(Exception):
+    """An answer that is no success."""
+
+    status: int
+    type: str
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def bad_request(message: str) -> HttpError:
+    return HttpError(400, "BadRequestException", message)
+
+
+def forbidden(message: str) -> HttpError:
+    return HttpError(403, "ForbiddenException", message)
+
+
+def of_any(error: Exception) -> HttpError:
+    """What a client is told of it. A bug is logged, and the client learns no more than that there is one."""
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, PgError):
+        status, type_ = _BY_STATE.get(error.sqlstate, (403, "ForbiddenException"))
+        message = f"{error.message}. {error.hint}" if error.hint else error.message
+        return HttpError(status, type_, message, _headers(status))
+    for kind, status, type_ in _KINDS:
+        if isinstance(error, kind):
+            return HttpError(status, type_, " ".join(str(error).split("\n")), _headers(status))
+    _LOG.error("a request failed", exc_info=error)
+    return HttpError(500, "InternalServerError", "The server has failed at this request. Its log says more.")
+
+
+def _headers(status: int) -> dict[str, str]:
+    if status == 401:
+        return {"WWW-Authenticate": 'Basic realm="mere"'}
+    return {"Retry-After": _SOON} if status in (429, 503) else {}
+
+
+def response(error: HttpError) -> Response:
+    told = {"error": {"message": error.message, "type": error.type, "code": error.status}}
+    return Response(orjson.dumps(told), error.status, dict(error.headers), "application/json")

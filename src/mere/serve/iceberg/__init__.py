@@ -1,0 +1,1 @@
+"""The Iceberg REST catalog: every ref is a warehouse."""

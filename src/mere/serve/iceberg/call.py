@@ -1,0 +1,154 @@
+"""A request as the handlers see it: who asks, at which ref, for what. They answer in threads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
+
+import anyio
+import anyio.to_thread
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mere.names import TableName
+from mere.serve.http import body
+from mere.serve.http.access import Access
+from mere.serve.http.errors import HttpError, bad_request
+from mere.serve.iceberg.files import MetadataFiles
+from mere.serve.iceberg.warehouse import Warehouse, Warehouses
+
+if TYPE_CHECKING:
+    from mere.lake.lake import Lake
+
+SEPARATOR = "\x1f"  # between the levels of a namespace in a path
+_BUSY = 500  # requests that wait or are being answered
+_LARGEST_PAGE = 10_000
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Call:
+    lake: Lake
+    warehouses: Warehouses
+    files: MetadataFiles
+    access: Access
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    operation: str  # the method and the path, for what is done once only
+    about: dict[str, object]  # for the audit log
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        return body.parsed(self.body)
+
+    @cached_property
+    def warehouse(self) -> Warehouse:
+        name = unquote(self.path["prefix"])
+        self.about["ref"] = name
+        return self.warehouses.at(name, self.access)
+
+    @property
+    def namespace(self) -> str:
+        return one_level(unquote(self.path["namespace"]).split(SEPARATOR))
+
+    def table(self, part: str = "table") -> TableName:
+        found = TableName(self.namespace, unquote(self.path[part]))
+        self.about["table"] = str(found)
+        return found
+
+    def page(self, items: Sequence[Item], name: Callable[[Item], str]) -> tuple[Sequence[Item], dict[str, str]]:
+        """The items after those that were sent, which are in the order of their names, and what leads to the next
+        page. What comes or goes meanwhile puts nothing on two pages."""
+        token, size = self.query.get("pageToken", ""), self._page_size()
+        if token:
+            after = _text(token)
+            items = [item for item in items if name(item) > after]
+        if size is None or len(items) <= size:
+            return items, {}
+        found = items[:size]
+        return found, {"next-page-token": base64.urlsafe_b64encode(name(found[-1]).encode()).decode()}
+
+    def _page_size(self) -> int | None:
+        given = self.query.get("pageSize")
+        if given is None:
+            return None
+        if not (given.isascii() and given.isdigit()) or not 1 <= int(given[:9]) <= _LARGEST_PAGE:
+            raise bad_request(f"pageSize has to be a number from 1 to {_LARGEST_PAGE}.")
+        return int(given)
+
+
+def one_level(levels: Sequence[object]) -> str:
+    """The name of a namespace. In a lake they are not nested."""
+    if len(levels) != 1 or not isinstance(levels[0], str) or not levels[0]:
+        shown = ".".join(map(str, levels))[:200]
+        raise bad_request(f"A namespace of a lake has one level, and {shown or 'an empty one'} has not.")
+    return levels[0]
+
+
+def identifier(given: object) -> TableName:
+    """Of a table or view, as it stands in a body: `{"namespace": ["gold"], "name": "orders"}`."""
+    if not isinstance(given, dict) or not isinstance(given.get("namespace"), list):
+        raise bad_request("A table is named by an object with `namespace`, a list, and `name`.")
+    name = given.get("name")
+    if not isinstance(name, str) or not name:
+        raise bad_request("The `name` of a table has to be a text.")
+    return TableName(one_level(given["namespace"]), name)
+
+
+def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(content), status, headers and dict(headers), "application/json")
+
+
+EMPTY = 204
+Handler = Callable[[Call], Response]
+
+
+class Answering:
+    """Makes endpoints of handlers. They take few threads: each has a connection to the catalog's database."""
+
+    def __init__(self, lake: Lake, threads: int) -> None:
+        self._lake = lake
+        self._warehouses = Warehouses(lake)
+        self._files = MetadataFiles(lake.storage)
+        self._threads = threads
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    def endpoint(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            if self._limiter is None:  # it belongs to the loop
+                self._limiter = anyio.CapacityLimiter(self._threads)
+            if self._limiter.statistics().tasks_waiting >= _BUSY:
+                raise HttpError(503, "ServiceUnavailableException", "The server is busy.", {"Retry-After": "1"})
+            content = await body.content(request) if request.method == "POST" else b""
+            state = request.state
+            call = Call(
+                self._lake,
+                self._warehouses,
+                self._files,
+                state.access,
+                request.path_params,
+                request.query_params,
+                request.headers,
+                content,
+                f"{request.method} {request.url.path}",
+                state.about,
+            )
+            return await anyio.to_thread.run_sync(handler, call, limiter=self._limiter)
+
+        return answer
+
+
+def _text(token: str) -> str:
+    try:
+        return base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise bad_request("pageToken is not one that this server gave out.") from None

@@ -1,0 +1,20 @@
+"""GET /v1/config: what this server can do, and at which ref the client is from here on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from mere.names import MAIN
+from mere.serve.iceberg.call import Call, Handler, json_response
+
+
+def handler(endpoints: Sequence[str]) -> Handler:
+    def config(call: Call) -> Response:
+        asked = call.query.get("warehouse") or MAIN
+        prefix = call.warehouses.named(asked, call.access)
+        call.about["ref"] = prefix
+        return json_response({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": list(endpoints)})
+
+    return config

@@ -1,0 +1,64 @@
+"""The endpoints of the protocol, each with its handler. GET /v1/config tells clients of exactly these."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route, Router
+from starlette.types import Receive, Scope, Send
+
+from mere.serve.iceberg import config, namespaces, tables, views
+from mere.serve.iceberg.call import Answering, Handler
+
+if TYPE_CHECKING:
+    from mere.lake.lake import Lake
+
+PATH = "/iceberg"
+_THREADS = 8
+
+_REF = "/v1/{prefix}"
+_NAMESPACES = f"{_REF}/namespaces"
+_NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
+_TABLES, _TABLE = f"{_NAMESPACE}/tables", f"{_NAMESPACE}/tables/{{table}}"
+_VIEWS, _VIEW = f"{_NAMESPACE}/views", f"{_NAMESPACE}/views/{{view}}"
+
+HANDLERS: dict[str, Handler] = {
+    f"GET {_NAMESPACES}": namespaces.list_,
+    f"GET {_NAMESPACE}": namespaces.load,
+    f"HEAD {_NAMESPACE}": namespaces.exists,
+    f"GET {_TABLES}": tables.list_,
+    f"GET {_TABLE}": tables.load,
+    f"HEAD {_TABLE}": tables.exists,
+    f"GET {_TABLE}/credentials": tables.credentials,
+    f"POST {_TABLE}/metrics": tables.report,
+    f"GET {_VIEWS}": views.list_,
+    f"GET {_VIEW}": views.load,
+    f"HEAD {_VIEW}": views.exists,
+}
+
+
+def mounted(lake: Lake, threads: int = _THREADS) -> Mount:
+    answering = Answering(lake, threads)
+    found = {"GET /v1/config": config.handler(tuple(HANDLERS)), **HANDLERS}
+    # A route for GET takes HEAD, too, unless another one has come before it.
+    names = sorted(found, key=lambda name: not name.startswith("HEAD"))
+    routes = [_route(name, answering.endpoint(found[name])) for name in names]
+    return Mount(PATH, app=_Encoded(Router(routes, redirect_slashes=False)))
+
+
+def _route(name: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
+    method, _, path = name.partition(" ")
+    return Route(path, endpoint, methods=[method])
+
+
+class _Encoded:
+    """Routes by the path as it was sent: a slash in the name of a table stands there as %2F."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._router({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)
