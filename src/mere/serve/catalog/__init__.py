@@ -5,7 +5,7 @@ All relations of Postgres 18 are there with their columns; those about things th
 `tables(pin, role, around)` are the relations, and `key(relation)` of it a name that tells what a relation's rows depend
 on. `FUNCTIONS` are the functions of pg_catalog that `rewrite(tree)` answers from them, in a list of results or in FROM.
 It is called after the guard, with names folded and columns named, and before tables are resolved and the session's own
-functions (current_schemas) answered. `MACROS` are for DuckDB.
+functions (current_schemas) answered.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from mere.serve.catalog import hidden, information, objects, surroundings, tempo
 from mere.serve.catalog.calls import FUNCTIONS
 from mere.serve.catalog.inventory import Column, Inventory, Relation, Seen, numbers_of, take, visible_shape
 from mere.serve.catalog.oids import oid_of
-from mere.serve.catalog.rewrite import MACROS, rewrite
+from mere.serve.catalog.rewrite import rewrite
 from mere.serve.catalog.surroundings import Surroundings
 from mere.serve.engine.tables import Pin
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FUNCTIONS", "MACROS", "Catalog", "Surroundings", "oid_of", "rewrite", "tables"]
+__all__ = ["FUNCTIONS", "Catalog", "Surroundings", "oid_of", "rewrite", "tables"]
 
 _KEPT = 8  # commits, by role: those that clients read at the moment
 

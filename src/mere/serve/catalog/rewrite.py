@@ -25,12 +25,6 @@ _COMPARED = (
 _RENAMED = {"daticulocale": ("pg_database", "datlocale"), "colliculocale": ("pg_collation", "colllocale")}
 _WHOLE = {"xmin": "1", "xmax": "0", "cmin": "0", "cmax": "0"}  # what every row of Postgres has besides its columns
 
-# By macros: a list of results may have rows of its own only where DuckDB's own UNNEST makes them.
-MACROS = (
-    f"CREATE MACRO {functions.SCHEMA}.expandarray(a) AS unnest(list_transform(a, lambda x, i: {{'x': x, 'n': i}}))",
-    f"CREATE MACRO {functions.SCHEMA}.subscripts(a, first) AS unnest(range(first, first + len(a)))",
-)
-
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
     """The same tree, changed in place; what is given back is its root."""

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from mere.lake.query.duckdb import Limits, connect, equip
 from mere.lake.storage.port import Storage
 from mere.serve.access.limits import Resources
-from mere.serve.engine import functions, memory
+from mere.serve.engine import functions, macros, memory
 from mere.serve.engine.memory import Watch
 from mere.serve.engine.tables import SCHEMA, Tables
 from mere.sql.spelling.standard import literal, quoted
@@ -40,7 +40,6 @@ class Engine:
         folders: Sequence[str],
         storage: Storage,
         resources: Resources,
-        macros: Sequence[str],
         watch: Watch | None = None,
     ) -> None:
         self.folders = tuple(folders)
@@ -56,9 +55,9 @@ class Engine:
         self.watch = watch or Watch(memory.parse(setting))
         for name, fits in ((functions.ROOM, self.watch.room), (functions.LOAD, self.watch.load)):
             self._connection.create_function(name, fits, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW)
-        self._set_up(storage, resources, macros)
+        self._set_up(storage, resources)
 
-    def _set_up(self, storage: Storage, resources: Resources, macros: Sequence[str]) -> None:
+    def _set_up(self, storage: Storage, resources: Resources) -> None:
         connection = self._connection
         equip(connection, storage)
         for setting in _SETTINGS:
@@ -67,7 +66,7 @@ class Engine:
             connection.execute(f"SET GLOBAL max_temp_directory_size = {literal(resources.spill)}")
         for schema in (SCHEMA, CATALOG, functions.SCHEMA):
             connection.execute(f"CREATE SCHEMA {schema}")
-        for statement in (*functions.MACROS, *macros):
+        for statement in macros.EVERY:
             connection.execute(statement)
         allowed = ", ".join(literal(folder.rstrip("/") + "/") for folder in self.folders)
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")

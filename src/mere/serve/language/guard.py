@@ -17,7 +17,7 @@ from mere.names import near
 from mere.serve.access import limits
 from mere.serve.catalog.calls import FUNCTIONS
 from mere.serve.catalog.rewrite import is_array_of_rows
-from mere.serve.engine import functions
+from mere.serve.engine import functions, macros
 from mere.serve.language.mend import shared
 from mere.serve.parse.words import words
 from mere.serve.protocol.port import PgError
@@ -109,17 +109,17 @@ def _repeats(node: exp.Expr) -> int:
             return 1
         if name in OF_CATALOG:
             return 10
-        return functions.USES.get(name, 3 if name in functions.REWRITTEN else 1)
+        return macros.USES.get(name, 3 if name in functions.REWRITTEN else 1)
     if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
-        return functions.USES["equals_any"]
+        return macros.USES["equals_any"]
     if isinstance(node, exp.Cast):
-        return functions.USES["text"] if node.args["to"].is_type(*exp.DataType.TEXT_TYPES) else 1
+        return macros.USES["text"] if node.args["to"].is_type(*exp.DataType.TEXT_TYPES) else 1
     if isinstance(node, exp.DPipe):
-        return 1 if isinstance(node.parent, exp.DPipe) else functions.USES["room"] + 1
+        return 1 if isinstance(node.parent, exp.DPipe) else macros.USES["room"] + 1
     if isinstance(node, exp.Like | exp.ILike):
-        return functions.USES["like"]
+        return macros.USES["like"]
     if isinstance(node, exp.Subquery):
-        return functions.USES["load"] + 1 if _is_read(node) else 1
+        return macros.USES["load"] + 1 if _is_read(node) else 1
     return 2 if isinstance(node, exp.Div | exp.Mod) else 1
 
 

@@ -13,7 +13,6 @@ from mere.names import MAIN, RefExpression, near
 from mere.serve.access.limits import Resources
 from mere.serve.access.roles import Everybody, Role, Roles
 from mere.serve.builtin.settings import SERVER_VERSION, spelled
-from mere.serve.catalog.rewrite import MACROS
 from mere.serve.engine import functions
 from mere.serve.engine.engine import Engine
 from mere.serve.engine.recent import Recent
@@ -141,7 +140,6 @@ class LakeBackend:
                     list(wanted),
                     self._lake.storage,
                     self._resources,
-                    MACROS,
                     engine.watch if engine else None,
                 )
                 engine.add(functions.SIGNAL, self.activity.signal)
