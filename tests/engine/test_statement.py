@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mere.engine.statement import Name, read
+from mere.engine.statement import read
 from mere.errors import QueryError
 from mere.sql.edits import edited
 
@@ -52,9 +52,8 @@ def test_whatever_does_not_begin_like_a_query_is_refused(written: str, said: str
 
 
 def test_names_are_found_but_not_in_texts_and_comments() -> None:
-    names = read("select a.b, 'x.y' from `main~1`.gold.t -- u.v\njoin gold.`w``x` /* p.q */").names
-    assert names == (
-        Name(("a", "b"), (7, 8)),
-        Name(("main~1", "gold", "t"), (23, 31)),
-        Name(("gold", "w`x"), (51, 55)),
-    )
+    sql = "select a.b, 'x.y' from `main~1`.gold.t -- u.v\njoin gold.`w``x` /* p.q */"
+    names = read(sql).names
+    assert [name.parts for name in names] == [("a", "b"), ("main~1", "gold", "t"), ("gold", "w`x")]
+    written = [[sql[start:end] for start, end in name.spans] for name in names]
+    assert written == [["a", "b"], ["`main~1`", "gold", "t"], ["gold", "`w``x`"]]

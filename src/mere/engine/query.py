@@ -107,7 +107,7 @@ def _attached(opened: Session, statement: Statement, sets: dict[str, TableSet]) 
     for name in statement.names:
         ref, *rest = name.parts
         if ref in sets and not _tables_in(rest).isdisjoint(map(str, sets[ref])):
-            yield (*name.first, f"`{opened.attach(sets[ref].commit.id)}`")
+            yield (*name.spans[0], f"`{opened.attach(sets[ref].commit.id)}`")
 
 
 def _tables_in(parts: Sequence[str]) -> set[str]:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from mere.errors import QueryError
 from mere.sql.edits import Edits, check_text
+from mere.sql.spelling.dotted import Name, names
 
 _QUERIES = ("select", "with", "from", "values", "table", "(")
 _LISTINGS = ("show", "describe", "desc")
@@ -35,16 +35,12 @@ class Token:
     end: int
 
     @property
+    def is_name(self) -> bool:
+        return _WORD.fullmatch(self.text) is not None
+
+    @property
     def word(self) -> str:
         return self.text.lower()
-
-
-@dataclass(frozen=True)
-class Name:
-    """A dotted name without its quotes, and where its first part stands."""
-
-    parts: tuple[str, ...]
-    first: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class Statement:
 
     @cached_property
     def names(self) -> tuple[Name, ...]:
-        return tuple(_names(self.tokens))
+        return tuple(names(self.tokens, "`"))
 
     @property
     def harmless(self) -> Edits:
@@ -113,21 +109,3 @@ def _end_of_comment(sql: str, at: int) -> int:
     while depth and (mark := _COMMENT.search(sql, at)):
         depth, at = depth + (1 if mark[0] == "/*" else -1), mark.end()
     return at if depth == 0 else len(sql)
-
-
-def _names(tokens: Sequence[Token]) -> Iterator[Name]:
-    chain: list[Token] = []
-    for token, following in pairwise((*tokens, Token("", 0, 0))):
-        if not _WORD.fullmatch(token.text):
-            if token.text != ".":
-                chain = []
-            continue
-        chain.append(token)
-        if following.text != ".":
-            if len(chain) > 1:
-                yield Name(tuple(map(_unquoted, chain)), (chain[0].start, chain[0].end))
-            chain = []
-
-
-def _unquoted(token: Token) -> str:
-    return token.text[1:-1].replace("``", "`") if token.text.startswith("`") else token.text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
 from mere.sql.edits import check_text
+from mere.sql.spelling.dotted import Name, names
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -36,17 +37,13 @@ class Token:
     end: int
 
     @property
+    def is_name(self) -> bool:
+        return self.kind in _WORDS
+
+    @property
     def word(self) -> str:
         """A keyword or a plain name, in lower case; nothing if it is quoted or something else."""
-        return self.text.lower() if self.kind in _WORDS and not self.text.startswith('"') else ""
-
-
-@dataclass(frozen=True)
-class Name:
-    """A dotted name, its quotes removed."""
-
-    parts: tuple[str, ...]
-    spans: tuple[tuple[int, int], ...]
+        return self.text.lower() if self.is_name and not self.text.startswith('"') else ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Statement:
 
     @cached_property
     def names(self) -> tuple[Name, ...]:
-        return tuple(_names(self.tokens))
+        return tuple(names(self.tokens, '"'))
 
     @property
     def lists_tables(self) -> bool:
@@ -150,23 +147,3 @@ def tokens(sql: str) -> Iterator[Token]:
         word = _WORD.match(content, start) if kind.name in _WORDS else None
         end = word.end() if word else start + 1
         yield Token(kind.name, content[start:end].decode(errors="replace"), start, end)
-
-
-def _names(tokens: Sequence[Token]) -> Iterator[Name]:
-    at = 0
-    while at < len(tokens):
-        chain = [tokens[at]]
-        while _goes_on(tokens, at, chain[-1]):
-            chain.append(tokens[at + 2])
-            at += 2
-        if len(chain) > 1:
-            yield Name(tuple(map(_unquoted, chain)), tuple((part.start, part.end) for part in chain))
-        at += 1
-
-
-def _goes_on(tokens: Sequence[Token], at: int, last: Token) -> bool:
-    return last.kind in _WORDS and at + 2 < len(tokens) and tokens[at + 1].text == "." and tokens[at + 2].kind in _WORDS
-
-
-def _unquoted(token: Token) -> str:
-    return token.text[1:-1].replace('""', '"') if token.text.startswith('"') else token.text

@@ -16,8 +16,9 @@ from mere.lake.query.tables import TableSet
 from mere.lake.query.types import current_schema, no_rows
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
+from mere.sql.spelling.dotted import Name
 from mere.sql.spelling.standard import literal, quoted
-from mere.sql.statements import Name, Statement
+from mere.sql.statements import Statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
