@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mere.api.project import Project
     from mere.engine.session import Session, session
     from mere.errors import MereError
     from mere.lake.lake import Lake
     from mere.project.decorators import changes, model, source, table
 
-__all__ = ["Lake", "MereError", "Session", "changes", "model", "session", "source", "table"]
+__all__ = ["Lake", "MereError", "Project", "Session", "changes", "model", "session", "source", "table"]
 
 _HOMES = {
     "Lake": "mere.lake.lake",
     "MereError": "mere.errors",
+    "Project": "mere.api.project",
     "Session": "mere.engine.session",
     "changes": "mere.project.decorators",
     "model": "mere.project.decorators",

@@ -52,6 +52,7 @@ class MereError(Exception):
     """The base of all errors that are not bugs: shown without a traceback."""
 
     exit_code = 1
+    run: Any = None  # the record of the run that ended by it (`mere.lake.log.runs.Run`), if it had begun
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)

@@ -390,7 +390,7 @@ def test_a_condition_that_duckdb_reads_differently_is_refused_there(folder: Path
 
 def test_a_finding_is_plain_json(folder: Path, rows: Rows) -> None:
     (finding,) = evaluate(ODD, [audit(folder, "assert: price < 100")], rows, now=NOW)
-    sample = json.loads(json.dumps(finding.to_json(), allow_nan=False))["sample"]
+    sample = json.loads(json.dumps(finding.to_dict(), allow_nan=False))["sample"]
     assert [row["price"] for row in sample] == ["nan", "nan"]
     assert [row["sum"] for row in sample] == ["-2.25", None]
     assert sample[0]["at"] == "2024-01-02 00:00:00+00:00"

@@ -18,8 +18,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mere.cli import main
-from mere.cli.project import test
-from mere.config import SparkSettings
 from mere.lake.lake import Lake
 from mere.lake.log.runs import Run, RunStatus, holder
 from mere.lake.store.rows import stamp
@@ -95,14 +93,6 @@ def test_options_of_the_list_of_quarantines_stand_behind_it(mere: Shell) -> None
 
 def test_an_engine_waits_for_some_time(mere: Shell) -> None:
     assert "mere engine stop" in mere("engine", "start", "--idle", "0s", exit_code=2).stderr
-
-
-def test_no_engine_is_kept_warm_for_a_lake_that_is_thrown_away(mere: Shell) -> None:
-    kept = SparkSettings(keep_warm=timedelta(minutes=5))
-    for name, spark in {"lake": kept, "none": SparkSettings()}.items():
-        with click.Context(main, obj={"lake": str(mere.folder / name), "profile": None}) as context:
-            lake, found = test._lake(context, kept)
-            assert (lake.location == str(mere.folder / name), found) == (spark == kept, spark)
 
 
 def test_a_project_is_made_once(mere: Shell) -> None:

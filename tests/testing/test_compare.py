@@ -81,7 +81,7 @@ def test_rows_of_one_key_are_shown_column_by_column() -> None:
         "missing: id = 2, city = Graz, amount = NULL",
         "unexpected: id = 4, city = ' x', amount = NULL",
     ]
-    assert difference.to_json()["differing"][0]["found"] == {"id": 1, "city": "Bern", "amount": "12.50"}
+    assert difference.to_dict()["differing"][0]["found"] == {"id": 1, "city": "Bern", "amount": "12.50"}
 
 
 def test_without_a_key_rows_that_agree_in_half_of_their_columns_are_near() -> None:

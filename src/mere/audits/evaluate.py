@@ -58,7 +58,7 @@ class Finding:
         """Whether the audit itself could not be run."""
         return self.state is State.ERROR
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "table": str(self.table),
             "id": self.audit.id,

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mere import config
+from mere.api import place
+from mere.api.place import Address
 from mere.cli.commands import as_typed
-from mere.config import S3Settings, SparkSettings
-from mere.errors import LakeError, LakeNotFound, UsageError
+from mere.config import SparkSettings
+from mere.errors import LakeError, UsageError
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Change, Commit, Kind, Space
 from mere.lake.refs.clock import skew
@@ -25,6 +27,8 @@ from mere.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from mere.api.project import Project
 
 Command = Callable[..., Any]
 
@@ -56,37 +60,39 @@ def example(*lines: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a lake is: its folder or place on S3, and the database of its catalog if that is not a file in there."""
-
-    path: str
-    catalog: str | None = field(default=None, repr=False)  # with its password
-    s3: S3Settings | None = None
-
-
 def lake_address(ctx: click.Context) -> Address:
     options = ctx.find_root().obj
-    if options["lake"]:
-        return Address(options["lake"])
-    project = config.find_project(Path.cwd())
-    if project is None:
-        raise LakeNotFound(
-            "There is no mere.yaml here or in a folder above, so there is no lake to work on.",
-            remedy="Make one with: mere init DIR. Or name a lake: mere --lake PATH …",
-        )
-    found = config.load(project, options["profile"])
-    return Address(found.lake, found.catalog, found.s3)
+    return place.lake_address(options["profile"], options["lake"])
 
 
 def open_lake(ctx: click.Context) -> Lake:
-    address = lake_address(ctx)
-    lake = Lake.open(address.path, catalog=address.catalog, s3=address.s3)
+    lake = lake_address(ctx).open()
     ctx.call_on_close(lake.close)
+    tell_of_clock(lake)
+    return lake
+
+
+def open_project(ctx: click.Context, variables: Sequence[str] = (), *, with_lake: bool = True) -> Project:
+    """The project that is meant here. Its lake is opened when it is needed, unless it is needed at once."""
+    from mere.api.project import Project
+
+    options = ctx.find_root().obj
+    project = Project.open(".", options["profile"], options["lake"], parse_variables(variables))
+    ctx.call_on_close(project.close)
+    if with_lake:
+        tell_of_clock(project.lake)
+    return project
+
+
+def tell_of_clock(lake: Lake) -> None:
     with suppress(LakeError):  # a damaged catalog is told by what needs it, or examined by the doctor
         if found := skew(lake.store):
             click.echo(f"{found.message}\n{as_typed(found.remedy)}", err=True)
-    return lake
+
+
+def tell_without_lake(message: str | None) -> None:
+    if message is not None:
+        click.echo(f"without the lake, so columns of its tables are not known: {message}", err=True)
 
 
 def spark_settings(ctx: click.Context) -> SparkSettings:

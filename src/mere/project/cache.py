@@ -17,7 +17,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-import mere
 from mere.project.model import Model
 
 FOLDER = ".mere"
@@ -125,7 +124,7 @@ class _Plain(pickle.Unpickler):
 
 def stamp() -> str:
     """Stands for the code that reads a project: a newer mere or sqlglot may read something else in the same text."""
-    home = Path(mere.__file__).parent
+    home = Path(__file__).parents[1]
     rooms = ("project", "audits", "sources", "sql", "lake/iceberg", "lake/query")
     files = [*home.glob("*.py"), *(path for room in rooms for path in (home / room).rglob("*.py"))]
     about = sorted((str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import mere
 from mere import config
 from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
@@ -39,6 +38,6 @@ def _belongs(path: Path) -> bool:
 
 
 def _home() -> Path:
-    package = Path(mere.__file__).parent
+    package = Path(__file__).parents[1]
     packaged = package / "examples"
     return packaged if packaged.is_dir() else package.parents[1] / "examples"

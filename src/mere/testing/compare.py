@@ -62,7 +62,7 @@ class Difference:
         chosen = range(len(row)) if indexes is None else indexes
         return ", ".join(f"{self.columns[index]} = {shown(row[index])}" for index in chosen)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         def named(row: Values) -> dict[str, Any]:
             return {name: _plain(value) for name, value in zip(self.columns, row, strict=True)}
 

@@ -32,6 +32,9 @@ class Created:
     file: str
     rows: dict[str, int]  # of each input, and of the model
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"file": self.file, "name": self.name, "rows": self.rows}
+
     @property
     def told(self) -> str:
         return ", ".join(f"{count} of {table}" for table, count in self.rows.items())

@@ -46,7 +46,7 @@ class Outcome:
     def passed(self) -> bool:
         return self.message is None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.case.name,
             "model": str(self.case.model),
@@ -56,7 +56,7 @@ class Outcome:
             "seconds": round(self.seconds, 3),
             "message": self.message,
             "step": self.step,
-            "difference": self.difference.to_json() if self.difference else None,
+            "difference": self.difference.to_dict() if self.difference else None,
         }
 
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 from textwrap import dedent
 from xml.etree import ElementTree
 
 import pytest
 
-from mere.cli.project.lineage_page import of_columns, page
-from mere.cli.project.project_lineage import Tables, write_mermaid, write_page
 from mere.lake.lake import Lake
-from mere.names import TableName
-from mere.project.graph import Graph
-from mere.project.kinds import Kind
-from mere.project.lineage import ColumnName
-from mere.project.model import Input, Model, Sql
 from tests.cli.test_cli import Shell
 from tests.lake import iceberg_tables
 
@@ -166,10 +158,6 @@ def test_a_page_that_needs_nothing_else(mere: Shell) -> None:
     assert len([each for each in ids if str(each).startswith("e")]) == edges[1].count("[") - 1
 
 
-def test_what_is_filled_into_the_page_is_not_filled_again() -> None:
-    assert '">{{edges}}</text>' in page(of_columns("t", [ColumnName(TableName("s", "t"), "{{edges}}")], []))
-
-
 def test_without_a_name_all_tables_are_shown_schema_by_schema(mere: Shell) -> None:
     assert mere("lineage").stdout == tree("""
         raw
@@ -243,23 +231,6 @@ def test_the_page_of_a_project_has_a_box_for_each_step_of_a_schema(mere: Shell) 
     assert texts == ["raw", "orders", "silver", "orders", "gold", "revenue", "gold", "scores"]
     assert len([each for each in svg.iter() if str(each.get("id")).startswith("e")]) == 3
     assert "raw.orders → silver.orders\nmodels/silver/orders.sql:2" in "".join(svg.itertext())
-
-
-def test_a_thousand_models_are_drawn_quickly_and_as_schemas_where_mermaid_would_draw_nothing(mere: Shell) -> None:
-    names = [f"layer{schema}.t{at}" for schema in range(10) for at in range(100)]
-    models = {}
-    for at, name in enumerate(names):
-        read = [names[at - back] for back in (1, 60, 120) if at >= back]
-        inputs = tuple(Input(TableName.parse(each), 1) for each in read)
-        models[TableName.parse(name)] = Model(TableName.parse(name), Kind.FULL, "models.sql", Sql("", 1), inputs)
-    tables = Tables(Graph(models), set(models))
-    began = time.perf_counter()
-    text, drawn = write_mermaid(tables, "shop"), write_page(tables, "shop")
-    assert time.perf_counter() - began < 5
-    assert text.count("\n") < 40
-    assert 's0["layer0#58; 100 tables"]\n' in text
-    assert "  s0 -- 141 --> s1\n" in text
-    assert drawn.count("<path id=") == len(tables.edges) == 2819
 
 
 def test_wrong_names_are_refused_with_the_nearest(mere: Shell) -> None:

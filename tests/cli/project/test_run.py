@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from mere.api.events import event_of
 from mere.cli.output import change_lines
 from mere.cli.project.events import told
 from mere.errors import RunFailed
@@ -15,6 +16,7 @@ from mere.pipeline.run.request import Event
 
 ORDERS = TableName("silver", "orders")
 LAKE = cast(Lake, None)  # asked only for the tables that a query reads
+STATES = {"built": "built", "unchanged": "unchanged", "failed": "failed", "audited": "built"}
 BUILT = {
     "branch": "run_3fa9c1d2b4e5",
     "kind": "incremental",
@@ -37,7 +39,7 @@ def audited(state: str, name: str = "assert(amount > 0)", **about: Any) -> dict[
 
 
 def line(kind: str = "built", **about: Any) -> str | None:
-    return told(Event(kind, ORDERS, {**BUILT, **about}), LAKE)
+    return told(event_of(Event(kind, ORDERS, {**BUILT, "state": STATES[kind], **about})), lambda: LAKE)
 
 
 def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
@@ -50,7 +52,8 @@ def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
     assert line(kind="built", audits=[audited("ok"), audited("ok")]) == (
         "✓ silver.orders  +161 rows, 29.8 KB, 165 read, 161 written  2.0 s  2 audits passed"
     )
-    assert told(Event("built", ORDERS, {**BUILT, "kind": "view"}), LAKE) == "✓ silver.orders  view made  2.0 s"
+    view = {**BUILT, "state": "built", "kind": "view"}
+    assert told(event_of(Event("built", ORDERS, view)), lambda: LAKE) == "✓ silver.orders  view made  2.0 s"
 
 
 def test_windows_are_shown_with_the_reason() -> None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import click
 
+from mere.api.place import Address
 from mere.cli.output import (
-    Address,
     Age,
     example,
     json_option,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mere.api.update import updated
 from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
 from mere.config import find_project
 from mere.errors import UsageError
 from mere.lake.lake import Lake
-from mere.lake.log.commits import Space
 from mere.lake.log.refs import Ref, RefKind
-from mere.names import TableName
-from mere.words import counted
 
 
 def _ref_json(lake: Lake, ref: Ref) -> dict[str, Any]:
@@ -161,55 +157,15 @@ def branch_update(ctx: click.Context, name: str, no_run: bool, as_json: bool) ->
 
     Models that were built from a part of the data are left as they are. With --json, each event is a line.
     """
-    lake = open_lake(ctx)
-    done = lake.rebase(name)
-    kept = [str(change.key) for change in done.kept]
-    dropped = [str(each.key) for each in done.dropped]
-    if as_json:
-        commits = {"before": done.before.id, "base": done.base.id}
-        about = {"branch": name, "parent": done.parent, **commits, "kept": kept, "dropped": dropped}
-        click.echo(json.dumps({"event": "update", **about}))
-    else:
-        own = counted(len(kept), "change")
-        say(f"{name} stands on commit {done.base.short_id} of {done.parent} now, with {own} of its own")
-        if dropped:
-            say(f"changed on both, so it is as {done.parent} has it: {', '.join(dropped)}")
-        if lake.resolve(name).commit.id != done.before.id:
-            back = f"mere revert --to {done.before.short_id} --on {name}"
-            say(f"it was at commit {done.before.short_id}, which stays until mere gc; to go back: {back}")
-    if not no_run and find_project(Path.cwd()):
-        keys = [change.key for change in done.kept] + [conflict.key for conflict in done.dropped]
-        tables = {key.table for key in keys if key.space is Space.RELATION}
-        _build_again(ctx, name, tables, _samples(lake, done.before.id) | _samples(lake, name), as_json)
+    from mere.cli.project.events import Watch, open_to_run
 
-
-def _samples(lake: Lake, at: str) -> set[TableName]:
-    """What was built there from a part of the data."""
-    from mere.pipeline.plan.facts import facts
-
-    built = facts(lake, at, lake.now()).built_by_mere()
-    return {table for table, state in built.items() if state.sample}
-
-
-def _build_again(
-    ctx: click.Context, branch: str, tables: Set[TableName], samples: Set[TableName], as_json: bool
-) -> None:
-    """The models among the tables and what stands on them. A sample would become all of its history: how much of it
-    there should be, only the user can say."""
-    from mere.cli.project.events import Watch
-    from mere.cli.project.plan import open_project
-    from mere.pipeline.run.request import Request
-
-    with Watch(ctx, branch, as_json) as watch:
-        project = open_project(ctx)
-        touched = project.graph.downstream(tables)
-        left = touched & project.graph.downstream(samples)
-        if left and not as_json:
-            names = " ".join(sorted(map(str, left)))
-            say(f"left as they are, for they were built from a part of the data: {names}")
-            say(f"to build them again, add how much of it: mere run --on {branch} {names}")
-        if due := touched - left:
-            watch.carry_out(project, Request(on=branch, selection=tuple(sorted(map(str, due)))))
+    with Watch(as_json) as watch:
+        if find_project(Path.cwd()) is None:
+            lake = open_lake(ctx)
+            watch.show(updated(lake, name).updated, lake)
+            return
+        project = open_to_run(ctx)
+        watch.follow_update(project, lambda listen: project.update_branch(name, run=not no_run, listen=listen))
 
 
 @click.group(

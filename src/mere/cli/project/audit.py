@@ -8,16 +8,11 @@ from typing import Any
 
 import click
 
-from mere.audits.engines import columns_at, duckdb_sql
+from mere.api.audit import AuditResult, in_duckdb
 from mere.audits.evaluate import Finding, State
-from mere.cli.output import Column, example, json_option, print_json, print_table, say
-from mere.cli.project.plan import open_project
+from mere.cli.output import Column, example, json_option, open_project, print_json, print_table, say
 from mere.cli.rows import cell
-from mere.errors import QueryError
 from mere.lake.lake import Lake
-from mere.pipeline.run.audit import Audited
-from mere.pipeline.run.audit import audit as run_audits
-from mere.words import counted
 
 _MARKS = {State.OK: "·", State.WARNED: "!", State.FAILED: "✗", State.ERROR: "✗"}
 
@@ -40,56 +35,33 @@ def audit(
     Default: all models.
     Exits with 1 if an audit of severity error fails.
     """
-    project = open_project(ctx, variables)
-    selected = project.graph.select(select)
-    found = run_audits(project.lake, project.graph, selected, at, project.lake.now(), project.spark if spark else None)
+    found = open_project(ctx, variables).audit(select, at=at, spark=spark)
     if as_json:
-        print_json(_to_json(project.lake, found, at))
+        print_json(found.to_dict())
     else:
-        _print(project.lake, found, at)
-    ctx.exit(int(found.blocks))
+        _print(found)
+    ctx.exit(int(not found.ok))
 
 
-def _to_json(lake: Lake, found: Audited, at: str) -> dict[str, Any]:
-    return {
-        "ref": at,
-        "commit": found.commit.id,
-        "findings": [
-            {**finding.to_json(), "duckdb": _in_duckdb(lake, finding.query, at)} for finding in found.findings
-        ],
-        "missing": [str(table) for table in found.missing],
-    }
-
-
-def _in_duckdb(lake: Lake, query: str, at: str) -> str | None:
-    try:
-        return duckdb_sql(query, columns_at(lake, at))
-    except QueryError:
-        return None
-
-
-def _print(lake: Lake, found: Audited, at: str) -> None:
+def _print(found: AuditResult) -> None:
     for table in found.missing:
-        say(f"{table} is not built on {at}")
+        say(f"{table} is not built on {found.at}")
     if not found.findings:
-        say(f"no audits to run on {at}")
+        say(f"no audits to run on {found.at}")
         return
     columns = [Column(""), Column("table"), Column("audit"), Column("state"), Column("result")]
     print_table(
         columns, [(_MARKS[each.state], each.table, each.audit, each.state, each.message) for each in found.findings]
     )
-    bad = [finding for finding in found.findings if finding.state is not State.OK]
-    for finding in bad:
-        print_finding(lake, finding, at)
-    states = [finding.state for finding in found.findings]
-    counts = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
-    say(f"\n{counted(len(states), 'audit')} at commit {found.commit.short_id}: {counts}")
+    for finding in found.bad:
+        print_finding(found.lake, finding, found.at)
+    say(f"\n{found.counts}")
 
 
 def where_to_look(lake: Lake, query: str, at: str, bad_rows: bool) -> str:
     """What to type to see all the bad rows, or, of a rule about the whole table, what it looked at."""
     what = "all of them" if bad_rows else "it asked"
-    translated = _in_duckdb(lake, query, at)
+    translated = in_duckdb(lake, query, at)
     if translated is None:
         return f"{what}: mere sql --spark --at {shlex.quote(at)} {shlex.quote(query)}"
     return f"{what}: mere sql --at {shlex.quote(at)} {shlex.quote(translated)}"

@@ -1,134 +1,146 @@
-"""What is seen of a run while it goes on, and who is told how it ended."""
+"""What is seen of a run while it goes on, and how it ended."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import click
 
-from mere import config
+from mere.api.events import (
+    ROWS,
+    Audited,
+    Began,
+    Building,
+    Built,
+    Ended,
+    EngineOpened,
+    Event,
+    Failed,
+    Fetching,
+    LeftAsIs,
+    Listener,
+    Outcome,
+    Planned,
+    Rebased,
+    RunState,
+    Unchanged,
+    Updated,
+    Waiting,
+    Warned,
+)
+from mere.api.project import Project
+from mere.api.run import RunResult
+from mere.api.update import BranchUpdate
 from mere.cli.commands import as_typed
-from mere.cli.output import console, say
+from mere.cli.output import console, open_project, say, tell_of_clock
 from mere.cli.output import size as bytes_shown
 from mere.cli.project.audit import where_to_look
 from mere.cli.project.plan import print_plan
-from mere.errors import ConfigError, MereError, RunLost, UsageError
+from mere.errors import MereError, UsageError
 from mere.lake.lake import Lake
-from mere.lake.log.runs import Run, RunStatus
 from mere.pipeline.plan.steps import Action
 from mere.pipeline.run.record import said
-from mere.pipeline.run.request import Event, Finished, Listener, Project, Request
-from mere.pipeline.run.run import run as carry_out
 from mere.project.kinds import Kind
 from mere.words import counted
 
-# What is said of the rows of every model, in the events and in the record with `rows_` before it.
-ROWS = ("read", "written", "quarantined", "dropped")
+OpenLake = Callable[[], Lake]
+Result = TypeVar("Result")
+
+
+def open_to_run(ctx: click.Context, variables: Sequence[str] = ()) -> Project:
+    """What is wrong with the lake is left to the run, which tells it to all who want to hear of it."""
+    project = open_project(ctx, variables, with_lake=False)
+    with contextlib.suppress(MereError):
+        tell_of_clock(project.lake)
+    return project
 
 
 class Watch:
-    """Around all of a run, also what comes before it: if that fails, a machine and the project's hooks hear of it."""
+    """Around all of a run, also what comes before it: whatever goes wrong, `--json` ends with a line that says so."""
 
-    def __init__(self, ctx: click.Context, on: str, as_json: bool) -> None:
-        self._profile: str | None = ctx.find_root().obj["profile"]
-        self._on = on
+    def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
-        self._started_at = datetime.now(UTC)
-        self._record: Run | None = None
+        self._began: Began | None = None
+        self._warned: list[Outcome] = []
+        self._has_ended = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        if error is None or isinstance(error, UsageError):  # what was typed wrong, its author sees
-            return
-        status = RunStatus.CANCELLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED
+        if error is None or isinstance(error, UsageError) or self._has_ended or not self._as_json:
+            return  # what was typed wrong, its author sees
+        state = RunState.CANCELLED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
+        print_line(Ended.from_about({"state": state, "commit": None, "error": said(error)}).to_dict())
+
+    def follow(self, project: Project, run: Callable[[Listener], RunResult]) -> RunResult:
+        """Carry out a run and show what happens in it."""
+        result = self._followed(project, run)
+        self._print_end(project, result)
+        return result
+
+    def follow_update(self, project: Project, update: Callable[[Listener], BranchUpdate]) -> None:
+        """Update a branch, and carry out and show the run that this asks for."""
+        done = self._followed(project, update)
+        if done.run is not None:
+            self._print_end(project, done.run)
+
+    def show(self, event: Event, lake: Lake) -> None:
+        """One event alone."""
         if self._as_json:
-            print_line({"event": "end", "state": status, "commit": None, "error": said(error)})
-        if isinstance(error, RunLost):  # it has not failed: whoever has it by now tells how it ends
-            return
-        if settings := self._settings():
-            _tell(settings.on_failure, self._record.to_json() if self._record else self._refusal(status, error))
+            print_line(event.to_dict())
+        else:
+            _echo(told(event, lambda: lake))
 
-    def carry_out(self, project: Project, request: Request) -> None:
-        warned: list[Event] = []
+    def _followed(self, project: Project, work: Callable[[Listener], Result]) -> Result:
         try:
-            with _watching(self._as_json, project.lake) as show:
-
-                def listen(event: Event) -> None:
-                    if event.kind == "run":
-                        self._record = project.lake.run(event.about["id"])
-                    if any(each["state"] == "warned" for each in event.about.get("audits", ())):
-                        warned.append(event)
-                    show(event)
-
-                finished = carry_out(project, request, listen)
+            with _watching(self._as_json, lambda: project.lake) as show:
+                return work(lambda event: show(self._heard(event)))
         except BaseException:
-            if self._record:
-                self._record = project.lake.run(self._record.id)
-                self._print_warned(warned, project.lake, self._record.branch)
+            if self._began:
+                self._print_warned(project.lake, project.lake.run(self._began.id).branch)
             raise
-        self._print_warned(warned, project.lake, request.on if finished.run is None else finished.run.target)
-        if finished.run and (settings := self._settings()):
-            _tell(settings.on_success, finished.run.to_json())
-        _print_end(finished, self._as_json)
 
-    def _print_warned(self, events: list[Event], lake: Lake, at: str) -> None:
+    def _print_end(self, project: Project, result: RunResult) -> None:
+        if result.record:
+            self._print_warned(project.lake, result.record.target)
+        if not self._as_json:
+            _print_end(result)
+
+    def _heard(self, event: Event) -> Event:
+        if isinstance(event, Began):
+            self._began = event
+        if isinstance(event, Outcome) and any(each["state"] == "warned" for each in event.audits):
+            self._warned.append(event)
+        if isinstance(event, Warned):
+            click.echo(f"warning: {event.message}", err=True)
+        self._has_ended = isinstance(event, Ended)
+        return event
+
+    def _print_warned(self, lake: Lake, at: str) -> None:
         """Where the rows are can be said only now: the branch of a run is gone when it is published."""
-        if self._as_json:
-            return
-        for event in events:
-            for each in event.about["audits"]:
+        for event in () if self._as_json else self._warned:
+            for each in event.audits:
                 if each["state"] == "warned" and each["query"]:
-                    say(
-                        f"{event.model} {each['audit']}: {where_to_look(lake, each['query'], at, bool(each['sample']))}"
-                    )
-
-    def _settings(self) -> config.Project | None:
-        file = config.find_project(Path.cwd())
-        try:
-            return config.load(file, self._profile) if file else None
-        except ConfigError:
-            return None
-
-    def _refusal(self, status: RunStatus, error: BaseException) -> dict[str, Any]:
-        """What stands for the record of a run that did not begin: it has no id and no branch."""
-        now = datetime.now(UTC)
-        run = Run("", self._on, "", status, config.default_author(), self._started_at, now, now, {"error": said(error)})
-        return {**run.to_json(), "id": None, "branch": None}
+                    look = where_to_look(lake, each["query"], at, bool(each["sample"]))
+                    say(f"{event.model} {each['audit']}: {look}")
 
 
-def _tell(hook: config.Hook | None, run: Mapping[str, Any]) -> None:
-    if hook is None:
-        return
-    from mere.pipeline.run import hooks  # and urllib
-
-    try:
-        hooks.tell(hook, run)
-    except MereError as error:
-        click.echo(f"warning: {error}", err=True)
-
-
-def _print_end(finished: Finished, as_json: bool) -> None:
-    commit = finished.commit
-    if as_json:
-        state = "skipped" if finished.skipped else "published" if commit else "nothing"
-        print_line({"event": "end", "state": state, "commit": commit.id if commit else None})
-    elif finished.skipped:
-        say(finished.skipped)
-    elif finished.run is None:
-        print_plan(finished.plan)
-    elif commit:
-        say(f"published commit {commit.short_id} to {finished.run.target}")
+def _print_end(done: RunResult) -> None:
+    if done.skipped:
+        say(done.skipped)
+    elif done.record is None:
+        if done.plan is not None:
+            print_plan(done.plan)
+    elif done.commit:
+        say(f"published commit {done.commit.short_id} to {done.record.target}")
     else:
-        say(f"nothing changed, so nothing was published to {finished.run.target}")
+        say(f"nothing changed, so nothing was published to {done.record.target}")
 
 
 def print_line(about: dict[str, Any]) -> None:
@@ -136,18 +148,14 @@ def print_line(about: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _watching(as_json: bool, lake: Lake) -> Iterator[Listener]:
+def _watching(as_json: bool, lake: OpenLake) -> Iterator[Listener]:
     if as_json:
-        yield lambda event: print_line(_json(event))
+        yield lambda event: print_line(event.to_dict())
     elif sys.stderr.isatty():
         with _live(lake) as show:
             yield show
     else:
         yield lambda event: _echo(told(event, lake))
-
-
-def _json(event: Event) -> dict[str, Any]:
-    return {"event": event.kind, **({"model": str(event.model)} if event.model else {}), **event.about}
 
 
 def _echo(text: str | None) -> None:
@@ -156,7 +164,7 @@ def _echo(text: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _live(lake: Lake) -> Iterator[Listener]:
+def _live(lake: OpenLake) -> Iterator[Listener]:
     """For people: a line for each model that is done, and below, what is being built."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -172,110 +180,129 @@ def _live(lake: Lake) -> Iterator[Listener]:
         engine = bar.add_task("starting Spark", visible=False)
 
         def show(event: Event) -> None:
-            if event.kind == "plan":
-                bar.update(engine, visible=True)
-            elif event.kind == "building":
-                bar.update(engine, visible=False)
-                tasks[event.model] = bar.add_task(f"{event.model}  {'; '.join(event.about['reasons'])}")
-            elif event.kind == "fetching" and event.model in tasks:
-                bar.update(tasks[event.model], description=f"{event.model}  {_fetched(event.about)}")
-            elif event.model in tasks:
-                bar.remove_task(tasks.pop(event.model))
+            match event:
+                case Planned():
+                    bar.update(engine, visible=True)
+                case Building():
+                    bar.update(engine, visible=False)
+                    tasks[event.model] = bar.add_task(f"{event.model}  {'; '.join(event.reasons)}")
+                case Fetching() if event.model in tasks:
+                    bar.update(tasks[event.model], description=f"{event.model}  {_fetched(event)}")
+                case Outcome() if event.model in tasks:
+                    bar.remove_task(tasks.pop(event.model))
             if text := told(event, lake):
                 bar.console.print(as_typed(text), markup=False, highlight=False)
 
         yield show
 
 
-def _fetched(about: Mapping[str, Any]) -> str:
+def _fetched(event: Fetching) -> str:
     """`fetching trips_2024-01.parquet, 12 of 48 MB`"""
-    of = f" of {bytes_shown(about['of'])}" if about["of"] else ""
-    return f"fetching {about['portion']}, {bytes_shown(about['bytes'])}{of}"
+    of = f" of {bytes_shown(event.of)}" if event.of else ""
+    return f"fetching {event.portion}, {bytes_shown(event.bytes)}{of}"
 
 
-def told(event: Event, lake: Lake) -> str | None:
+def told(event: Event, lake: OpenLake) -> str | None:
     """An event as a line; None if it is not worth one."""
-    about = event.about
-    match event.kind:
-        case "waiting":
-            return f"waiting: {about['for']}"
-        case "run":
-            return f"run {about['id']} on branch {about['branch']}, for {about['on']}"
-        case "engine":
-            return f"Spark: {about['where']}"
-        case "built":
-            if about["action"] == Action.ALTER:
-                return f"✓ {event.model}  {'; '.join(about['reasons'])}"
+    match event:
+        case Waiting():
+            return f"waiting: {event.why}"
+        case Began():
+            return f"run {event.id} on branch {event.branch}, for {event.on}"
+        case EngineOpened():
+            return f"Spark: {event.where}"
+        case Built() if event.action == Action.ALTER:
+            return f"✓ {event.model}  {'; '.join(event.reasons)}"
+        case Built():
             by_part = (Action.WINDOWS, Action.KEYS, Action.LOAD)
-            why = f"  ({'; '.join(about['reasons'])})" if about["action"] in by_part else ""
-            done = f"✓ {event.model}  {_growth(about)}  {about['seconds']:.1f} s{_counts(about)}"
-            return f"{done}{why}{_put_aside(about)}{_notes(about)}{_bad(about, lake)}"
-        case "unchanged":
+            why = f"  ({'; '.join(event.reasons)})" if event.action in by_part else ""
+            done = f"✓ {event.model}  {_growth(event)}  {event.seconds:.1f} s{_counts(event)}"
+            return f"{done}{why}{_put_aside(event)}{_notes(event)}{_bad(event, lake)}"
+        case Unchanged():
             return f"· {event.model}  nothing new in its inputs"
-        case "failed":
-            return f"✗ {event.model}  {_counts(about).strip() or _first_line(about['error'])}{_bad(about, lake)}"
-        case "audited":
-            return f"✓ {event.model}{_counts(about)}{_bad(about, lake)}"
-        case "rebase":
-            return f"{', '.join(about['tables'])} moved meanwhile: catching up"
+        case Failed():
+            return f"✗ {event.model}  {_counts(event).strip() or _first_line(event.error or '')}{_bad(event, lake)}"
+        case Audited():
+            return f"✓ {event.model}{_counts(event)}{_bad(event, lake)}"
+        case Updated():
+            return _updated(event)
+        case LeftAsIs():
+            names = " ".join(event.models)
+            return (
+                f"left as they are, for they were built from a part of the data: {names}\n"
+                f"to build them again, add how much of it: mere run --on {event.branch} {names}"
+            )
+        case Rebased():
+            return f"{', '.join(event.tables)} moved meanwhile: catching up"
     return None
+
+
+def _updated(event: Updated) -> str:
+    own = counted(len(event.kept), "change")
+    lines = [f"{event.branch} stands on commit {event.base[:10]} of {event.parent} now, with {own} of its own"]
+    if event.dropped:
+        lines.append(f"changed on both, so it is as {event.parent} has it: {', '.join(event.dropped)}")
+    if event.after != event.before:
+        back = f"mere revert --to {event.before[:10]} --on {event.branch}"
+        lines.append(f"it was at commit {event.before[:10]}, which stays until mere gc; to go back: {back}")
+    return "\n".join(lines)
 
 
 def _first_line(text: str) -> str:
     return next(iter(text.splitlines()), "failed")
 
 
-def _growth(about: Mapping[str, Any]) -> str:
-    if about["kind"] == Kind.VIEW:
+def _growth(event: Built) -> str:
+    if event.model_kind == Kind.VIEW:
         return "view made"
-    added, removed = about["rows_added"], about["rows_removed"]
+    added, removed = event.rows_added, event.rows_removed
     rows = " ".join(f"{sign}{count:,}" for sign, count in (("+", added), ("-", removed)) if count)
     noun = "row" if (added, removed) in ((1, 0), (0, 1)) else "rows"
-    grown = f"{rows} {noun}, {bytes_shown(about['bytes_added'])}" if rows else "no rows changed"
-    return ", ".join([grown, *_accounting(about)])
+    grown = f"{rows} {noun}, {bytes_shown(event.bytes_added)}" if rows else "no rows changed"
+    return ", ".join([grown, *_accounting(event)])
 
 
-def _accounting(about: Mapping[str, Any]) -> Iterator[str]:
+def _accounting(event: Built) -> Iterator[str]:
     """`165 read`, `161 written`, `4 quarantined`: what came in and what became of it."""
     for word in ROWS:
-        if (count := about[f"rows_{word}"]) or word in ROWS[:2]:
+        if (count := getattr(event, f"rows_{word}")) or word in ROWS[:2]:
             yield f"{count:,} {word}"
 
 
-def _counts(about: Mapping[str, Any]) -> str:
+def _counts(event: Outcome) -> str:
     """`  4 audits passed, 1 failed`"""
-    audits = about.get("audits", [])
-    good = sum(each["state"] == "ok" for each in audits)
+    good = sum(each["state"] == "ok" for each in event.audits)
     counts = [f"{counted(good, 'audit')} passed"] if good else []
-    if bad := len(audits) - good:
-        word = "failed" if any(each["state"] in ("failed", "error") for each in audits) else "warned"
+    if bad := len(event.audits) - good:
+        word = "failed" if any(each["state"] in ("failed", "error") for each in event.audits) else "warned"
         counts.append(f"{bad} {word}" if good else f"{counted(bad, 'audit')} {word}")
     return f"  {', '.join(counts)}" if counts else ""
 
 
-def _put_aside(about: Mapping[str, Any]) -> str:
+def _put_aside(event: Outcome) -> str:
     """A line, if rows went to the quarantine, with the rules that they break."""
-    quarantine = about.get("quarantine")
-    if not quarantine or not quarantine["bad"]:
+    found = event.quarantine
+    if not found or not found["bad"]:
         return ""
-    rules = ", ".join(f"{rule} {count:,}" for rule, count in quarantine["rules"].items() if count)
-    return f"\n    {quarantine['bad']:,} of {counted(quarantine['rows'], 'row')} to {quarantine['table']}: {rules}"
+    rules = ", ".join(f"{rule} {count:,}" for rule, count in found["rules"].items() if count)
+    return f"\n    {found['bad']:,} of {counted(found['rows'], 'row')} to {found['table']}: {rules}"
 
 
-def _notes(about: Mapping[str, Any]) -> str:
-    return "".join(f"\n    {note}" for note in about.get("notes", ()))
+def _notes(event: Outcome) -> str:
+    return "".join(f"\n    {note}" for note in event.notes)
 
 
-def _bad(about: Mapping[str, Any], lake: Lake) -> str:
+def _bad(event: Outcome, lake: OpenLake) -> str:
     """A line for each audit that did not pass, with some of the rows; of one that failed also the way to all of them,
     for that branch will stay."""
     lines = []
-    for each in about.get("audits", []):
+    for each in event.audits:
         if each["state"] != "ok":
             lines.append(f"\n    {each['state']}: {each['audit']}: {each['message']}")
             lines += [f"\n      {_row(row)}" for row in each["sample"][:3]]
             if each["query"] and each["state"] != "warned":
-                lines.append(f"\n      {where_to_look(lake, each['query'], about['branch'], bool(each['sample']))}")
+                look = where_to_look(lake(), each["query"], event.branch or "", bool(each["sample"]))
+                lines.append(f"\n      {look}")
     return "".join(lines)
 
 

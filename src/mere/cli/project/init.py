@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from mere import config
+from mere.api.place import Address
 from mere.cli.commands import as_typed
-from mere.cli.output import Address, example, json_option, print_json, say, size
+from mere.cli.output import example, json_option, print_json, say, size
 from mere.engine.jvm import java as jvm
 from mere.errors import BucketMissing, ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import click
 
-from mere import config
-from mere.cli.output import example, json_option, parse_variables, print_json, say
-from mere.cli.project.check import tables_if_any
-from mere.cli.project.lineage_page import WRITERS, of_columns
-from mere.cli.project.project_lineage import Tables, print_tables, print_tree, write_mermaid, write_page
-from mere.errors import ConfigError, UsageError
-from mere.names import TableName, near
-from mere.project.lineage import ANY, ColumnName, Edge, EdgeKind, Lineage, named, reached
-from mere.project.load import load
-from mere.project.schemas import KnownPlans, KnownSchemas, with_views
-
-Step = Callable[[ColumnName], list[Edge]]
+from mere.api.lineage.columns import ColumnLineage, Step
+from mere.api.lineage.tables import TableLineage
+from mere.cli.output import example, json_option, open_project, print_json, say, tell_without_lake
+from mere.errors import UsageError
+from mere.names import TableName
+from mere.project.lineage import ANY, ColumnName, Edge, EdgeKind
+from mere.words import counted
 
 
 @click.command(
@@ -55,62 +48,19 @@ def lineage(
     Without a name: which tables of the project are made of which. SELECT is a part of them: a glob ('gold.*'),
     tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
     """
-    file = config.find_project(Path.cwd())
-    if file is None:
-        raise ConfigError("There is no mere.yaml here or in a folder above.", remedy="Make a project: mere init DIR.")
     if as_json and drawing:
         raise UsageError(f"--json and --{drawing} are two outputs.", remedy="Leave one of them out.")
-    graph = load(file.parent, parse_variables(variables))
-    if name is None or _is_pattern(name):
-        if way:
-            said = f"--{way} goes with one table or column."
-            raise UsageError(said, remedy="Write +NAME for all upstream, NAME+ for all downstream.")
-        _draw_tables(Tables(graph, graph.select([name] if name else [])), name or file.parent.name, as_json, drawing)
-        return
-    tables = tables_if_any(ctx, at)
-    known = KnownSchemas(graph, file.parent, tables)
-    found = Lineage(with_views(graph, tables) if tables is not None else graph, known, KnownPlans(graph, tables))
-    starts = _starts(found, name, [*found.graph.models, *found.graph.externals, *known])
-    ways: dict[str, Step] = {key: step for key, step in (("up", found.up), ("down", found.down)) if way in (None, key)}
-    if not as_json and drawing is None:
-        _print(name, starts, ways)
-        return
-    edges = list(dict.fromkeys(edge for step in ways.values() for edge in reached(starts, step)))
+    found = open_project(ctx, variables, with_lake=False).lineage(name, way=way, at=at)
+    if isinstance(found, ColumnLineage):
+        tell_without_lake(found.without_lake)
     if as_json:
-        print_json(_json(found, starts, edges))
+        print_json(found.to_dict())
+    elif drawing is not None:
+        click.echo(found.html() if drawing == "html" else found.mermaid(), nl=False)
+    elif isinstance(found, ColumnLineage):
+        _print(found.name, found.starts, found.ways)
     else:
-        click.echo(WRITERS[drawing or ""](of_columns(name, starts, edges)), nl=False)
-
-
-def _is_pattern(name: str) -> bool:
-    """Whether it chooses models, as for other commands; a plain name is that of a table, whose columns are shown."""
-    return name.startswith(("+", "tag:", "owner:")) or name.endswith("+") or any(each in name for each in "*?[")
-
-
-def _draw_tables(tables: Tables, title: str, as_json: bool, drawing: str | None) -> None:
-    if as_json:
-        print_tables(tables)
-    elif drawing is None:
-        print_tree(tables)
-    else:
-        click.echo({"mermaid": write_mermaid, "html": write_page}[drawing](tables, title), nl=False)
-
-
-def _starts(found: Lineage, name: str, tables: Sequence[TableName]) -> list[ColumnName]:
-    by_text = {str(each): each for each in tables}
-    if name in by_text:
-        table = by_text[name]
-        return [*(ColumnName(table, each) for each in found.columns(table) or ()), ColumnName(table)]
-    text, _, column = name.rpartition(".")
-    if text not in by_text:
-        remedy = "Name a table, or a column of one: gold.daily_revenue, gold.daily_revenue.revenue."
-        guess = near(name, by_text) or (near(text, by_text) if "." in text else "")
-        raise UsageError(f"No model makes {name}, nor does one read it, nor is it in the lake.{guess}", remedy=remedy)
-    table = by_text[text]
-    columns = found.columns(table)
-    if columns is not None and column.lower() not in (each.lower() for each in columns):
-        raise UsageError(f"{table} has no column {column}.{near(column, columns)}", remedy=f"See: mere lineage {table}")
-    return [named(found, table, column)]
+        _print_tables(found)
 
 
 # For people
@@ -118,12 +68,28 @@ def _starts(found: Lineage, name: str, tables: Sequence[TableName]) -> list[Colu
 HEADINGS = {"up": "is made of", "down": "goes into"}
 
 
-def _print(name: str, starts: Sequence[ColumnName], ways: dict[str, Step]) -> None:
+def _print(name: str, starts: Sequence[ColumnName], ways: Mapping[str, Step]) -> None:
     for way, step in ways.items():
         lines = list(_tree(starts, step))
         say(f"{name} {HEADINGS[way]}" if lines else f"{name} {HEADINGS[way]} nothing in this project")
         for line, note in lines:
             click.echo(line + (click.style(f"  {note}", dim=True) if note else ""))
+
+
+def _print_tables(found: TableLineage) -> None:
+    """Schema by schema, each table with what it is made of."""
+    made: dict[TableName, list[str]] = {}
+    for source, target, _ in found.edges:
+        made.setdefault(target, []).append(str(source))
+    for schema, names in found.schemas.items():
+        say(schema)
+        width = max(len(each.name) for each in names)
+        for at, name in enumerate(names, 1):
+            reads = f"  ← {', '.join(made[name])}" if name in made else ""
+            branch = "├──" if at < len(names) else "└──"
+            click.echo(f"{branch} {name.name.ljust(width)}{reads or f'  {found.kind(name)}'}".rstrip())
+    edges, schemas = counted(len(found.edges), "edge"), counted(len(found.schemas), "schema")
+    say(f"\n{counted(len(found.depths), 'table')} in {schemas}, {edges}")
 
 
 def _tree(starts: Sequence[ColumnName], step: Step) -> Iterator[tuple[str, str]]:
@@ -182,39 +148,3 @@ def explained(edge: Edge) -> str:
 
 def place_of(edge: Edge) -> str:
     return f"{edge.file}:{edge.line}"
-
-
-# For machines
-
-
-def _json(found: Lineage, starts: Sequence[ColumnName], edges: Iterable[Edge]) -> dict[str, Any]:
-    edges = list(edges)
-    nodes = dict.fromkeys([*starts, *(name for edge in edges for name in (edge.source, edge.target))])
-    return {
-        "start": [str(each) for each in starts],
-        "nodes": [_node(found, each) for each in nodes],
-        "edges": [
-            {
-                "source": str(edge.source),
-                "target": str(edge.target),
-                "kind": edge.kind,
-                "certain": edge.certain,
-                "file": edge.file,
-                "line": edge.line,
-                "clause": edge.clause or None,
-                "sql": edge.sql or None,
-            }
-            for edge in edges
-        ],
-    }
-
-
-def _node(found: Lineage, name: ColumnName) -> dict[str, Any]:
-    model = found.graph.models.get(name.table)
-    return {
-        "id": str(name),
-        "table": str(name.table),
-        "column": name.column,
-        "kind": model.kind if model else "external",
-        "file": model.file if model else None,
-    }

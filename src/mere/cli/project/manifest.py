@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import click
 
-from mere import config
-from mere.cli.output import example, json_option, open_lake, parse_variables, print_json, say
-from mere.errors import ConfigError
-from mere.pipeline.plan.facts import facts
-from mere.pipeline.run.manifest import manifest as make_manifest
-from mere.project.load import load
+from mere.api.manifest import Manifest
+from mere.cli.output import example, json_option, open_project, print_json, say
 from mere.words import counted
 
 
@@ -27,23 +21,17 @@ def manifest(ctx: click.Context, at: str, variables: Sequence[str], as_json: boo
 
     --json prints all of it; its form is versioned and described by a JSON Schema. Without it, a summary.
     """
-    file = config.find_project(Path.cwd())
-    if file is None:
-        raise ConfigError("There is no mere.yaml here or in a folder above.", remedy="Make a project: mere init DIR.")
-    settings = config.load(file, ctx.find_root().obj["profile"])
-    lake = open_lake(ctx)
-    graph = load(file.parent, parse_variables(variables))
-    found = make_manifest(settings, lake, graph, facts(lake, at, lake.now()))
+    found = open_project(ctx, variables).manifest(at)
     if as_json:
-        print_json(found)
+        print_json(found.to_dict())
     else:
         _print(found)
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(found: Manifest) -> None:
     commit = found["ref"]["commit"]
     say(f"{found['project']['name']} at {found['ref']['name']}, commit {commit['id'][:10]}")
-    nodes = [*found["models"], *found["sources"], *found["seeds"]]
+    nodes = found.nodes
     built = sum(each["state"] is not None for each in nodes)
     kinds = [
         counted(len(found[kind]), kind.removesuffix("s")) for kind in ("models", "sources", "seeds") if found[kind]

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import click
 
-from mere import config
+from mere.api.plan import Plan, PlanState
 from mere.cli.commands import as_typed
 from mere.cli.output import (
     Column,
     Command,
     example,
     json_option,
-    open_lake,
-    parse_variables,
+    open_project,
     print_json,
     print_table,
     say,
     size,
 )
-from mere.cli.project.check import finding_json
-from mere.errors import LakeNotFound, UsageError
-from mere.pipeline.plan.facts import facts
-from mere.pipeline.plan.steps import Action, LeftBehind, Plan, Step, Wish
-from mere.pipeline.run.documents import plan_document
-from mere.pipeline.run.request import Project, Request, errors_in, planned, selected
+from mere.pipeline.plan.steps import Action, LeftBehind, Step
 from mere.project.check.findings import Finding
-from mere.project.load import load
-from mere.windows import FIRST, LAST, Span, Spans, instant
 from mere.words import counted
 
-
-class ExitCode(IntEnum):
-    """Of `mere plan --exit-code`."""
-
-    NOTHING = 0
-    WORK = 3
-    DECISION = 4
-
+# The exit codes of `mere plan --exit-code`.
+_STATES = {PlanState.NOTHING: 0, PlanState.WORK: 3, PlanState.DECISION: 4}
 
 MARKS = {
     Action.SKIP: "·",
@@ -77,62 +61,10 @@ def choosing(command: Command) -> Command:
     return command
 
 
-def open_project(ctx: click.Context, variables: Sequence[str] = ()) -> Project:
-    file = config.find_project(Path.cwd())
-    if file is None:
-        raise LakeNotFound(
-            "There is no mere.yaml here or in a folder above.", remedy="Make a project with: mere init DIR"
-        )
-    settings = config.load(file, ctx.find_root().obj["profile"])
-    lake, given = open_lake(ctx), parse_variables(variables)
-    graph = load(file.parent, given).placed(settings.sources)
-    return Project(lake, graph, file.parent, settings.spark, given)
-
-
-def request_of(project: Project, options: Mapping[str, Any]) -> Request:
-    if options["full_refresh"] and options["forward_only"]:
-        raise UsageError(
-            "--full-refresh builds everything by the new code, --forward-only keeps what is built.",
-            remedy="Leave one of them out.",
-        )
-    known = facts(project.lake, options["on"], project.lake.now())
-    patterns = (*options["select"], *options["more"])
-    chosen = frozenset(selected(project.graph, patterns, known))
-    wish = Wish(
-        refresh=chosen if options["full_refresh"] else frozenset(),
-        forward_only=chosen if options["forward_only"] else frozenset(),
-        breaking=chosen if options["allow_breaking"] else frozenset(),
-        only=_between(options["start"], options["end"]),
-        limit=options["limit_windows"],
-        sample=_share(options["sample"]),
-    )
-    return Request(on=options["on"], selection=patterns, wish=wish, check=not options["no_check"])
-
-
-def _between(start: str | None, end: str | None) -> Spans | None:
-    if start is None and end is None:
-        return None
-    try:
-        span = Span(instant(start) if start else FIRST, instant(end) if end else LAST)
-    except ValueError:
-        raise UsageError(
-            "--from and --to must be times in UTC.", remedy="Write for example 2024-02, 2024-02-11 or 2024-02-11T05."
-        ) from None
-    if span.start >= span.end:
-        raise UsageError("--from must be before --to.")
-    return Spans((span,))
-
-
-def _share(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise UsageError(f"--sample {text} is not a share.", remedy="Write for example 1% or 0.01.")
-    return share
+def chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `choosing` as keywords."""
+    own = {name: value for name, value in options.items() if name not in ("more", "no_check")}
+    return {**own, "select": (*options["select"], *options["more"]), "check": not options["no_check"]}
 
 
 @click.command(
@@ -163,33 +95,21 @@ def plan(
     Exit codes: 0; 1 if there are errors; 2 wrong usage.
     With --exit-code: 0 nothing to do, 3 something to do, 4 a decision is needed.
     """
-    project = open_project(ctx, variables)
-    now = project.lake.now()
-    request = request_of(project, options)
-    if accept:
-        from mere.pipeline.run import accept as accepting
-
-        names = [name for each in accept for name in sorted(project.graph.select([each]))]
-        known = facts(project.lake, request.on, now)
-        accepting.accept(project.lake, project.graph, names, known, request.on)
-        if not as_json:
-            say(f"accepted as built: {', '.join(map(str, names))}")
-    due = planned(project, request, now)
-    errors = errors_in(project, due) if request.check else ()
+    due = open_project(ctx, variables).plan(**chosen(options), accept=accept)
     if as_json:
-        print_json({**plan_document(due, project.lake.at(due.ref)), "errors": [finding_json(each) for each in errors]})
+        print_json(due.to_dict())
     else:
+        if accept:
+            say(f"accepted as built: {', '.join(map(str, due.accepted))}")
         print_plan(due)
-        print_errors(errors)
-    ctx.exit(_exit_code(due, errors, exit_code))
+        print_errors(due.errors)
+    ctx.exit(_exit_code(due, exit_code))
 
 
-def _exit_code(due: Plan, errors: Sequence[Finding], as_state: bool) -> int:
-    if errors:
+def _exit_code(due: Plan, as_state: bool) -> int:
+    if due.errors:
         return 1
-    if not as_state:
-        return 0
-    return ExitCode.DECISION if due.undecided else ExitCode.WORK if due.building else ExitCode.NOTHING
+    return _STATES[due.state] if as_state else 0
 
 
 def print_errors(errors: Sequence[Finding]) -> None:

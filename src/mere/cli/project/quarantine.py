@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from mere.api.quarantine import quarantined
 from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
-from mere.cli.project.events import Watch, print_line
-from mere.cli.project.plan import open_project
+from mere.cli.project.events import Watch, open_to_run
 from mere.errors import UsageError
-from mere.names import TableName, near
-from mere.pipeline.plan.retry import Quarantine, quarantines, to_retry
-from mere.pipeline.plan.steps import Wish
-from mere.pipeline.run.request import Request
 from mere.words import counted
 
 _at_option = click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
@@ -55,9 +50,9 @@ def quarantine_list(ctx: click.Context, tables: tuple[str, ...], at: str, as_jso
 
 
 def _show(ctx: click.Context, tables: Sequence[str], at: str, as_json: bool) -> None:
-    found = quarantines(open_lake(ctx), _models(tables), at)
+    found = quarantined(open_lake(ctx), tables, at)
     if as_json:
-        print_json([_to_json(each) for each in found])
+        print_json([each.to_dict() for each in found])
         return
     held = [(each, held) for each in found for held in each.held]
     if not held:
@@ -67,23 +62,6 @@ def _show(ctx: click.Context, tables: Sequence[str], at: str, as_json: bool) -> 
     print_table(columns, [(of.of, each.rule, each.run, moment(each.at), f"{each.rows:,}") for of, each in held])
     rows = sum(each.rows for each in found)
     say(f"{counted(rows, 'row')} of {counted(sum(1 for each in found if each.rows), 'table')} in quarantine on {at}")
-
-
-def _models(tables: Sequence[str]) -> list[TableName]:
-    """Both names of a table will do."""
-    names = [TableName.parse(each) for each in tables]
-    return [name.quarantined or name for name in names]
-
-
-def _to_json(found: Quarantine) -> dict[str, Any]:
-    return {
-        "table": str(found.of),
-        "quarantine": str(found.of.quarantine),
-        "rows": found.rows,
-        "held": [
-            {"rule": each.rule, "run": each.run, "at": each.at.isoformat(), "rows": each.rows} for each in found.held
-        ],
-    }
 
 
 @quarantine.command("retry", epilog=example("mere quarantine retry", "mere quarantine retry silver.orders --on dev"))
@@ -109,18 +87,8 @@ def quarantine_retry(
     rows in quarantine.
     Exit codes: those of mere run.
     """
-    with Watch(ctx, on, as_json) as watch:
-        project = open_project(ctx, variables)
-        names = _models(tables)
-        for name in names:
-            if name not in project.graph.models:
-                known = near(str(name), map(str, project.graph.models))
-                raise UsageError(f"There is no model {name}.{known}", remedy="See mere quarantine list.")
-        retry = to_retry(project.lake, project.graph, names, on)
-        if retry:
-            selection = tuple(map(str, retry))
-            watch.carry_out(project, Request(on=on, selection=selection, wish=Wish(retry=retry), message=message))
-        elif as_json:
-            print_line({"event": "end", "state": "nothing", "commit": None})
-        else:
+    with Watch(as_json) as watch:
+        project = open_to_run(ctx, variables)
+        done = watch.follow(project, lambda listen: project.retry(tables, on=on, message=message, listen=listen))
+        if done.plan is None and not as_json:
             say(f"no rows in quarantine on {on}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from mere.api.events import ROWS
 from mere.cli.commands import as_typed
 from mere.cli.output import (
     Age,
@@ -23,8 +23,8 @@ from mere.cli.output import (
     say,
 )
 from mere.cli.output import size as bytes_shown
-from mere.cli.project.events import ROWS, Watch
-from mere.cli.project.plan import choosing, open_project, request_of
+from mere.cli.project.events import Watch, open_to_run
+from mere.cli.project.plan import choosing, chosen
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.log.refs import Ref
@@ -68,10 +68,6 @@ def run(
     ctx: click.Context,
     /,
     resume: str | None,
-    accept: tuple[str, ...],
-    if_running: str,
-    threads: int,
-    message: str | None,
     as_json: bool,
     variables: tuple[str, ...],
     **options: Any,
@@ -81,45 +77,14 @@ def run(
     \b
     Exit codes: 0 published, or nothing to do; 1 failed, nothing was published; 2 wrong usage; 130 interrupted.
     """
-    with Watch(ctx, options["on"], as_json) as watch:
-        if resume:
-            past = _past(ctx, resume, variables, options)
-            options["on"] = past.target
-            variables = tuple(f"{name}={value}" for name, value in past.about.get("variables", {}).items())
-        project = open_project(ctx, variables)
-        request = request_of(project, options)
-        accepted = frozenset(name for each in accept for name in project.graph.select([each]))
-        request = replace(
-            request,
-            wish=replace(request.wish, accepted=accepted),
-            resume=resume,
-            if_running=IfRunning(if_running),
-            threads=threads,
-            message=message,
-        )
-        watch.carry_out(project, request)
-
-
-_ASKED_THEN = {
-    "full_refresh": "--full-refresh",
-    "start": "--from",
-    "end": "--to",
-    "forward_only": "--forward-only",
-    "allow_breaking": "--allow-breaking",
-    "limit_windows": "--limit-windows",
-    "sample": "--sample",
-}
-
-
-def _past(ctx: click.Context, id_: str, variables: tuple[str, ...], options: Mapping[str, Any]) -> Run:
-    """The run that is resumed: it goes on with what it was asked for then."""
-    given = [option for key, option in _ASKED_THEN.items() if options[key]]
-    if given or variables:
-        raise UsageError("A run goes on with what it was asked for then.", remedy=f"Leave out {(*given, '--var')[0]}.")
-    past = open_lake(ctx).run(id_)
-    if ctx.get_parameter_source("on") is ParameterSource.COMMANDLINE and options["on"] != past.target:
-        raise UsageError(f"Run {id_} is for {past.target}, not for {options['on']}.", remedy="Leave out --on.")
-    return past
+    if resume and variables:
+        raise UsageError("A run goes on with what it was asked for then.", remedy="Leave out --var.")
+    given = chosen(options)
+    if resume and ctx.get_parameter_source("on") is not ParameterSource.COMMANDLINE:
+        given["on"] = None
+    with Watch(as_json) as watch:
+        project = open_to_run(ctx, variables)
+        watch.follow(project, lambda listen: project.run(**given, resume=resume, listen=listen))
 
 
 @click.group(
@@ -135,7 +100,7 @@ def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
         return
     found = open_lake(ctx).runs(limit)
     if as_json:
-        print_json([each.to_json() for each in found])
+        print_json([each.to_dict() for each in found])
         return
     columns = [
         Column("run"),
@@ -163,7 +128,7 @@ def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
     """One run: each model with its time, rows, bytes, files and audits, attempt by attempt."""
     found = open_lake(ctx).run(id_)
     if as_json:
-        print_json(found.to_json())
+        print_json(found.to_dict())
         return
     say(f"run {found.id} for {found.target}: {found.status}, started {moment(found.started_at)} by {found.author}")
     for number, attempt in enumerate(found.attempts, start=1):
@@ -201,9 +166,7 @@ def runs_end(ctx: click.Context, id_: str, as_json: bool) -> None:
     """
     ended = open_lake(ctx).end_run(id_)
     if as_json:
-        leases = [{"target": each.target, "table": str(each.table)} for each in ended.released]
-        about = {"already_ended": ended.already, "was_running": ended.was_alive, "released": leases}
-        print_json({**ended.run.to_json(), **about, "branch": ended.branch})
+        print_json(ended.to_dict())
         return
     for line in _told(ended):
         say(line)
@@ -246,8 +209,7 @@ def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json
     lake = open_lake(ctx)
     done = lake.clean_runs(older_than, dry_run=dry_run)
     if as_json:
-        spared = [ref.name for ref in done.spared]
-        print_json({"dry_run": dry_run, "deleted": [ref.name for ref in done.refs], "going_on": spared})
+        print_json(done.to_dict())
         return
     for ref in done.refs:
         say(f"{ref.name} {'would be ' if dry_run else ''}deleted: {_ending(lake, ref)}")

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import click
 
-from mere import config
-from mere.cli.output import example, json_option, open_lake, parse_variables, print_json, progress, say
-from mere.config import SparkSettings
-from mere.engine.session import get_ready
-from mere.errors import ConfigError, LakeNotFound, UsageError
-from mere.lake.lake import Lake
+from mere.api.project import Project
+from mere.api.test import TestResult
+from mere.cli.output import example, json_option, open_project, print_json, progress, say, tell_without_lake
+from mere.errors import UsageError
 from mere.names import MAIN
-from mere.pipeline.run.request import Project
-from mere.project.cases import Case, read_cases
-from mere.project.load import Loader
-from mere.testing.run import Outcome, chosen, run_cases
+from mere.testing.run import Outcome
 from mere.words import counted
 
 
@@ -62,59 +54,40 @@ def test(
         raise UsageError("--from and --rows are for --create.", remedy="mere test --create MODEL --from REF")
     if create is not None and (names or select):
         raise UsageError("--create writes a test; it runs none.", remedy="Leave out the names and --select.")
-    file = config.find_project(Path.cwd())
-    if file is None:
-        raise ConfigError("There is no mere.yaml here or in a folder above.", remedy="Make a project: mere init DIR.")
-    settings = config.load(file, ctx.find_root().obj["profile"])
-    given = parse_variables(variables)
-    lake, spark = _lake(ctx, settings.spark)
-    get_ready(lake, spark)
-    loader = Loader(file.parent, given)
-    graph = loader.load()
-    project = Project(lake, graph, file.parent, spark, given)
+    project = open_project(ctx, variables, with_lake=False)
     if create is not None:
         _create(project, create, source or MAIN, rows or 5, as_json)
         return
-    cases = chosen(read_cases(loader.files, graph), names, graph.select(select))
-    outcomes = _run(project, cases, at, as_json)
-    failed = [each for each in outcomes if not each.passed]
+    found = _run(project, as_json, names=names, select=select, at=at)
+    tell_without_lake(found.without_lake)
     if as_json:
-        found = {"passed": len(outcomes) - len(failed), "failed": len(failed)}
-        print_json({**found, "tests": [each.to_json() for each in outcomes]})
-    elif not outcomes:
+        print_json(found.to_dict())
+    elif not found.outcomes:
         say("no tests")
     else:
-        counts = f"{len(outcomes) - len(failed):,} passed" + (f", {len(failed):,} failed" if failed else "")
-        say(f"{counted(len(outcomes), 'test')}: {counts}")
-    ctx.exit(1 if failed else 0)
+        failed = len(found.failed)
+        counts = f"{len(found.passed):,} passed" + (f", {failed:,} failed" if failed else "")
+        say(f"{counted(len(found.outcomes), 'test')}: {counts}")
+    ctx.exit(0 if found.ok else 1)
 
 
-def _lake(ctx: click.Context, spark: SparkSettings) -> tuple[Lake, SparkSettings]:
-    """A project can be tested where its lake is not, such as in a merge request: then in an empty one. An engine that
-    is kept warm belongs to a lake: nobody would find that of one that is thrown away."""
-    try:
-        return open_lake(ctx), spark
-    except LakeNotFound as error:
-        click.echo(f"without the lake, so columns of its tables are not known: {error.message}", err=True)
-    folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="mere-test-"))
-    lake = Lake.create(Path(folder) / "lake")
-    ctx.call_on_close(lake.close)
-    return lake, replace(spark, keep_warm=None)
-
-
-def _run(project: Project, cases: Sequence[Case], at: str, as_json: bool) -> list[Outcome]:
-    outcomes = []
+def _run(project: Project, as_json: bool, **chosen: Any) -> TestResult:
+    done = 0
     with progress("tests", as_json) as watched:
-        for outcome in run_cases(project, cases, project.lake.at(at)):
-            outcomes.append(outcome)
+
+        def listen(outcome: Outcome, of: int) -> None:
+            nonlocal done
+            done += 1
             if watched:
-                watched(len(outcomes), len(cases))
+                watched(done, of)
             elif not as_json:
                 _print(outcome)
+
+        found = project.test(**chosen, listen=listen)
     if not as_json and sys.stderr.isatty():
-        for outcome in outcomes:
+        for outcome in found.outcomes:
             _print(outcome)
-    return outcomes
+    return found
 
 
 def _print(outcome: Outcome) -> None:
@@ -129,11 +102,9 @@ def _print(outcome: Outcome) -> None:
 
 
 def _create(project: Project, model: str, source: str, rows: int, as_json: bool) -> None:
-    from mere.testing.create import create
-
-    made = create(project, model, source, rows)
+    made = project.create_test(model, source=source, rows=rows)
     if as_json:
-        print_json({"file": made.file, "name": made.name, "rows": made.rows})
+        print_json(made.to_dict())
         return
     say(f"wrote {made.name} to {made.file}: {made.told}")
     say("These are real rows. Look through them before they go into version control.")

@@ -41,7 +41,7 @@ class Run:
     ended_at: datetime | None = None
     about: Mapping[str, Any] = field(default_factory=dict)  # as JSON has it: models, timings, audits
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "target": self.target,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mere.errors import LakeError
 from mere.lake.log.runs import Run, RunStatus, run_of_holder
@@ -26,6 +27,15 @@ class Ended:
     was_alive: bool = False  # as far as could be seen
     released: tuple[Lease, ...] = ()
     branch: str | None = None  # where what it built is; None if the branch is gone
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.run.to_dict(),
+            "already_ended": self.already,
+            "was_running": self.was_alive,
+            "released": [{"target": each.target, "table": str(each.table)} for each in self.released],
+            "branch": self.branch,
+        }
 
 
 def branch_of(store: Store, run: Run) -> str | None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
+from typing import Any
 
 from mere.errors import LeaseHeld, ReadOnlyRef, RefNotFound
 from mere.lake import faults
@@ -22,6 +23,11 @@ class Deleted:
 
     refs: tuple[Ref, ...]
     spared: tuple[Ref, ...] = ()
+    dry_run: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        names = {"deleted": [ref.name for ref in self.refs], "going_on": [ref.name for ref in self.spared]}
+        return {"dry_run": self.dry_run, **names}
 
 
 def delete(store: Store, patterns: Collection[str], kinds: Collection[RefKind], *, dry_run: bool = False) -> Deleted:
@@ -50,7 +56,7 @@ def delete(store: Store, patterns: Collection[str], kinds: Collection[RefKind], 
         for ref in chosen:
             with suppress(RefNotFound):  # somebody else was quicker
                 store.delete_ref(ref.name)
-    return Deleted(chosen, spared)
+    return Deleted(chosen, spared, dry_run)
 
 
 def named(refs: Collection[Ref], name: str, kinds: Collection[RefKind]) -> Ref:
@@ -77,7 +83,7 @@ def clean(store: Store, older_than: timedelta, *, dry_run: bool = False) -> Dele
         for ref in dead_runs(store, refs, store.leases())
         if last_moved(ref, store.commit_by_seq(ref.head)) <= now - older_than
     ]
-    return Deleted(tuple(found if dry_run else _still_dead(store, found)), tuple(_live(store, refs)))
+    return Deleted(tuple(found if dry_run else _still_dead(store, found)), tuple(_live(store, refs)), dry_run)
 
 
 def _still_dead(store: Store, refs: Collection[Ref]) -> Iterator[Ref]:

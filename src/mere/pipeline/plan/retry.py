@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from mere.audits.quarantine import AT, FROM, RULES, RUN, TO
 from mere.lake.iceberg.schema import schema_of
@@ -38,6 +39,16 @@ class Quarantine:
     of: TableName
     rows: int
     held: tuple[Held, ...]  # a row that breaks two rules is in two of them
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": str(self.of),
+            "quarantine": str(self.of.quarantine),
+            "rows": self.rows,
+            "held": [
+                {"rule": each.rule, "run": each.run, "at": each.at.isoformat(), "rows": each.rows} for each in self.held
+            ],
+        }
 
 
 def quarantines(lake: Lake, names: Collection[TableName], at: str) -> list[Quarantine]:

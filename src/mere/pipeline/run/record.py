@@ -196,7 +196,7 @@ def _counted(built: Built) -> dict[str, Any]:
 
 
 def findings_of(built: Built) -> dict[str, Any]:
-    found: dict[str, Any] = {"audits": [finding.to_json() for finding in built.findings]}
+    found: dict[str, Any] = {"audits": [finding.to_dict() for finding in built.findings]}
     if built.quarantine is not None:
         found["quarantine"] = {"table": str(built.step.model.name.quarantine), **built.quarantine.to_json()}
     return found

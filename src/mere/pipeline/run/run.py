@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mere.audits.audit import Audit
 from mere.errors import LakeConflict, LeaseHeld, MereError, RunFailed
 from mere.lake import faults
-from mere.lake.lake import Lake
-from mere.lake.log import runs
 from mere.lake.log.commits import Commit
 from mere.lake.log.fence import Fence
 from mere.lake.log.runs import Run
@@ -28,6 +26,7 @@ from mere.pipeline.plan.facts import facts
 from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Action, Plan, Step, Wish
 from mere.pipeline.run import accept, cross_audits, resume
+from mere.pipeline.run.leased import leased, look
 from mere.pipeline.run.record import Record, about, described, new_run
 from mere.pipeline.run.refusals import refuse_blocked, refuse_read_only, refuse_samples_of_main
 from mere.pipeline.run.request import (
@@ -59,11 +58,13 @@ _REBASES = 3
 _SELDOM = 0.5  # seconds between two events that tell how far a file was fetched
 
 
-def run(project: Project, request: Request, listen: Listener) -> Finished:
+def run(project: Project, request: Request, listen: Listener, stop: threading.Event | None = None) -> Finished:
+    """`stop`: set by another thread, it ends the run as Ctrl-C does in this one, with Stopped."""
     refuse_samples_of_main(request)
+    stop = stop or threading.Event()
     project = replace(project, outside=Outside(project.folder))
     if request.resume:
-        return _resumed(project, request, listen)
+        return _resumed(project, request, listen, stop)
     refuse_read_only(project.lake, request.on)
     now = request.now or project.lake.now()
     request = resolved(project, request, now)
@@ -75,16 +76,15 @@ def run(project: Project, request: Request, listen: Listener) -> Finished:
     _get_ready(project)
     id_ = secrets.token_hex(6)
     try:
-        with _leased(project.lake, due, request, id_, listen) as held:
+        with leased(project.lake, due, request, id_, listen, stop) as held:
             due = planned(project, request, now)  # the run for which we waited may have done it
             refuse_blocked(due)
             if not _has_work(due, request):
                 return Finished(due)
             branch = project.lake.run_branch(request.on, id=id_)
             faults.point("run.forked")
-            return _Running(project, request, new_run(project, request, branch.name, id_, now), now, listen).carry_out(
-                due, held
-            )
+            anew = new_run(project, request, branch.name, id_, now)
+            return _Running(project, request, anew, now, listen, stop).carry_out(due, held)
     except LeaseHeld as held:
         if request.if_running is IfRunning.SKIP:
             return Finished(due, skipped=f"skipped: {held.message}")
@@ -98,7 +98,7 @@ def _get_ready(project: Project) -> None:
     get_ready(project.lake, project.spark)
 
 
-def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
+def _resumed(project: Project, request: Request, listen: Listener, stop: threading.Event) -> Finished:
     lake = project.lake
     now = lake.now()
     if done := resume.had_ended(lake, str(request.resume)):
@@ -113,7 +113,7 @@ def _resumed(project: Project, request: Request, listen: Listener) -> Finished:
     refuse_errors(project, asked, due)
     _get_ready(project)
     anew = resume.take_over(lake, past, new_run(project, asked, past.branch, past.id, now))
-    return _Running(project, asked, anew, now, listen).go_on(due)
+    return _Running(project, asked, anew, now, listen, stop).go_on(due)
 
 
 def _has_work(due: Plan, request: Request) -> bool:
@@ -131,29 +131,12 @@ def _drivers(models: Iterable[Model]) -> list[Jar]:
     return [jar for each in found for jar in drivers(each)]
 
 
-@contextmanager
-def _leased(lake: Lake, due: Plan, request: Request, id_: str, listen: Listener) -> Iterator[Held | None]:
-    """Hold the tables that will be written, if any will."""
-    tables = [name for step in due.tried for name in step.model.writes] if due.building else []
-    if not tables:
-        yield None
-        return
-    holder = runs.holder(id_)
-    with ExitStack() as stack:
-        try:
-            held = stack.enter_context(lake.lease(tables, holder, request.on, wait=timedelta(0)))
-        except LeaseHeld as busy:
-            if request.if_running is not IfRunning.WAIT:
-                raise
-            listen(Event("waiting", about={"for": busy.message}))
-            held = stack.enter_context(lake.lease(tables, holder, request.on, wait=None))
-        yield held
-
-
 class _Running:
     """One attempt at a run, from its branch to its commit."""
 
-    def __init__(self, project: Project, request: Request, anew: Run, now: datetime, listen: Listener) -> None:
+    def __init__(
+        self, project: Project, request: Request, anew: Run, now: datetime, listen: Listener, stop: threading.Event
+    ) -> None:
         self.project = project
         self.lake = project.lake
         self.request = request
@@ -162,6 +145,7 @@ class _Running:
         self.now = now
         self.listen = listen
         self.stop = threading.Event()
+        self._asked_to_stop = stop
         self._held: Held | None = None
         self._signed: Signed = {}
         self._told_at = 0.0
@@ -176,7 +160,7 @@ class _Running:
 
     def go_on(self, due: Plan) -> Finished:
         """With what an attempt before has left on the branch."""
-        with self._begun(), _leased(self.lake, due, self.request, self.id, self.listen) as held:
+        with self._begun(), leased(self.lake, due, self.request, self.id, self.listen, self._asked_to_stop) as held:
             unfinished.take_back(self.lake, self.branch, self.request.on)
             self.record.recover(resume.built_before(facts(self.lake, self.branch, self.now), self.id))
             self._catch_up()  # what was mended may be data on the target
@@ -214,6 +198,7 @@ class _Running:
             made = self._build(due) if due.building else {}
             relied_upon = self._compare(due, made)
             self.check()
+            look(self._asked_to_stop)
             try:
                 faults.point("run.publishing")
                 return self._publish(relied_upon)
@@ -324,7 +309,9 @@ class _Running:
             if name not in waiting or not isinstance(outcome, Built) or outcome.step.builds:
                 self.record.add(name, outcome)
 
-        outcomes = execute(names, needs, one, self.request.threads, self._cancel, ended)
+        outcomes = execute(
+            names, needs, one, self.request.threads, self._cancel, ended, partial(look, self._asked_to_stop)
+        )
         self._refuse_failures()
         return {name: each for name, each in outcomes.items() if isinstance(each, Built)}
 

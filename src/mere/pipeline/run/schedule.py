@@ -32,10 +32,12 @@ def execute(
     threads: int,
     cancel: Callable[[], None],
     ended: Callable[[Name, Result | Failure | Unbuilt[Name]], None],
+    look: Callable[[], None] = lambda: None,
 ) -> dict[Name, Result | Failure | Unbuilt[Name]]:
     """The outcome of each, by name; `ended` is told each of them at once.
 
-    On Ctrl-C `cancel` is called until all work has ended, then it goes on its way.
+    `look` is called while it waits, and may raise. Then, or on Ctrl-C, `cancel` is called until all work has ended
+    before the exception goes on its way.
     """
     outcomes: dict[Name, Result | Failure | Unbuilt[Name]] = {}
 
@@ -48,6 +50,7 @@ def execute(
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="mere-model") as pool:
         try:
             while waiting or running:
+                look()
                 for name in list(waiting):
                     if broken := next((each for each in needs[name] if _is_broken(outcomes.get(each))), None):
                         root = outcomes[broken]

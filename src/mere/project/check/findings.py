@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mere.project.model import Csv, Model, Python, Sql
 from mere.project.rules import ERRORS, Rule
@@ -34,6 +34,18 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "severity": "error" if self.is_error else "warning",
+            "model": self.model,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
 
 
 def about(rule: Rule, model: Model, message: str, remedy: str | None = None) -> Finding:

@@ -1,17 +1,15 @@
-"""mere lineage of the whole project, or of a part of it: which table is made of which."""
+"""Of the whole project, or of a part of it: which table is made of which."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import click
-
-from mere.cli.output import print_json, say
-from mere.cli.project.lineage_page import Arrow, Group, Picture, mermaid, page, quoted
+from mere.api.lineage import picture
+from mere.api.lineage.picture import Arrow, Group, Picture, quoted
 from mere.names import TableName
 from mere.project.graph import Graph
 from mere.project.lineage import EdgeKind
@@ -23,11 +21,12 @@ _DRAWN = 500
 
 
 @dataclass(frozen=True)
-class Tables:
+class TableLineage:
     """The models of a selection, and what they read."""
 
-    graph: Graph
-    selected: Collection[TableName]
+    title: str
+    graph: Graph = field(repr=False)
+    selected: Collection[TableName] = field(repr=False)
 
     @cached_property
     def edges(self) -> list[tuple[TableName, TableName, int]]:
@@ -69,47 +68,66 @@ class Tables:
         last = {schema: max(map(self.depths.__getitem__, names)) for schema, names in found.items()}
         return {schema: found[schema] for schema in sorted(found, key=lambda each: (last[each], each))}
 
-    def picture(self, title: str, groups: tuple[Group, ...]) -> Picture:
+    def mermaid(self) -> str:
+        """A flowchart for Markdown; of schemas, if it would be too large to be drawn."""
+        if len(self.edges) > _DRAWN:
+            return "".join(f"{line}\n" for line in _by_schema(self))
+        return picture.mermaid(
+            self._picture(tuple(Group(schema, tuple(names)) for schema, names in self.schemas.items()))
+        )
+
+    def html(self) -> str:
+        """A page to look at, in one file. The tables of a schema that are equally far from the beginning are a box: so
+        arrows go from left to right."""
+        boxes: dict[tuple[int, str], list[TableName]] = {}
+        for schema, names in self.schemas.items():
+            for name in names:
+                boxes.setdefault((self.depths[name], schema), []).append(name)
+        ordered = sorted(boxes, key=lambda each: (each[0], [*self.schemas].index(each[1])))
+        return picture.page(
+            self._picture(tuple(Group(schema, tuple(boxes[depth, schema])) for depth, schema in ordered))
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere lineage --json` prints."""
+        nodes = [self._node(name) for names in self.schemas.values() for name in names]
+        edges: list[dict[str, Any]] = []
+        for source, target, line in self.edges:
+            file, _, _ = self.place(target, line).partition(":")
+            edges.append({"source": str(source), "target": str(target), "kind": "table", "file": file, "line": line})
+        return {"nodes": nodes, "edges": edges}
+
+    def kind(self, name: TableName) -> str:
+        model = self.graph.models.get(name)
+        return model.kind if model else "external"
+
+    def _node(self, name: TableName) -> dict[str, Any]:
+        model = self.graph.models.get(name)
+        return {
+            "id": str(name),
+            "table": str(name),
+            "column": None,
+            "schema": name.namespace,
+            "kind": self.kind(name),
+            "file": model.file if model else None,
+            "description": model.description if model else "",
+            "owner": model.owner if model else None,
+            "tags": list(model.tags) if model else [],
+        }
+
+    def _picture(self, groups: tuple[Group, ...]) -> Picture:
         arrows = (
             Arrow(source, target, EdgeKind.VALUE, f"{source} → {target}\n{self.place(target, line)}")
             for source, target, line in self.edges
         )
-        return Picture(title, groups, tuple(arrows))
+        return Picture(self.title, groups, tuple(arrows))
 
     def place(self, target: TableName, line: int) -> str:
         model = self.graph.models.get(self._maker(target) or target)
         return f"{model.file}:{line}" if model else ""
 
 
-def print_tree(tables: Tables) -> None:
-    """Schema by schema, each table with what it is made of."""
-    made: dict[TableName, list[str]] = {}
-    for source, target, _ in tables.edges:
-        made.setdefault(target, []).append(str(source))
-    for schema, names in tables.schemas.items():
-        say(schema)
-        width = max(len(each.name) for each in names)
-        for at, name in enumerate(names, 1):
-            reads = f"  ← {', '.join(made[name])}" if name in made else ""
-            branch = "├──" if at < len(names) else "└──"
-            click.echo(f"{branch} {name.name.ljust(width)}{reads or f'  {_kind(tables, name)}'}".rstrip())
-    edges, schemas = counted(len(tables.edges), "edge"), counted(len(tables.schemas), "schema")
-    say(f"\n{counted(len(tables.depths), 'table')} in {schemas}, {edges}")
-
-
-def _kind(tables: Tables, name: TableName) -> str:
-    model = tables.graph.models.get(name)
-    return model.kind if model else "external"
-
-
-def write_mermaid(tables: Tables, title: str) -> str:
-    groups = tuple(Group(schema, tuple(names)) for schema, names in tables.schemas.items())
-    if len(tables.edges) <= _DRAWN:
-        return mermaid(tables.picture(title, groups))
-    return "".join(f"{line}\n" for line in _by_schema(tables))
-
-
-def _by_schema(tables: Tables) -> Iterator[str]:
+def _by_schema(tables: TableLineage) -> Iterator[str]:
     """A flowchart of schemas, with how often one reads another."""
     yield f"%% {len(tables.edges):,} edges are more than Mermaid draws: these are the schemas."
     yield "%% A part, table by table: mere lineage 'gold.*' --mermaid. All of it: --html."
@@ -124,37 +142,6 @@ def _by_schema(tables: Tables) -> Iterator[str]:
             yield f"  {ids[source]} -- {times} --> {ids[target]}"
 
 
-def write_page(tables: Tables, title: str) -> str:
-    """A box for the tables of a schema that are equally far from the beginning: so arrows go from left to right."""
-    boxes: dict[tuple[int, str], list[TableName]] = {}
-    for schema, names in tables.schemas.items():
-        for name in names:
-            boxes.setdefault((tables.depths[name], schema), []).append(name)
-    ordered = sorted(boxes, key=lambda each: (each[0], [*tables.schemas].index(each[1])))
-    groups = tuple(Group(schema, tuple(boxes[depth, schema])) for depth, schema in ordered)
-    return page(tables.picture(title, groups))
-
-
-def print_tables(tables: Tables) -> None:
-    """As JSON."""
-    nodes = [_node(tables, name) for names in tables.schemas.values() for name in names]
-    edges: list[dict[str, Any]] = []
-    for source, target, line in tables.edges:
-        file, _, _ = tables.place(target, line).partition(":")
-        edges.append({"source": str(source), "target": str(target), "kind": "table", "file": file, "line": line})
-    print_json({"nodes": nodes, "edges": edges})
-
-
-def _node(tables: Tables, name: TableName) -> dict[str, Any]:
-    model = tables.graph.models.get(name)
-    return {
-        "id": str(name),
-        "table": str(name),
-        "column": None,
-        "schema": name.namespace,
-        "kind": _kind(tables, name),
-        "file": model.file if model else None,
-        "description": model.description if model else "",
-        "owner": model.owner if model else None,
-        "tags": list(model.tags) if model else [],
-    }
+def is_selection(name: str) -> bool:
+    """Whether it chooses models, as for other commands; a plain name is that of a table, whose columns are shown."""
+    return name.startswith(("+", "tag:", "owner:")) or name.endswith("+") or any(each in name for each in "*?[")

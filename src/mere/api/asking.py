@@ -1,0 +1,69 @@
+"""What a run is to do, made of what it is asked for and of the project as it stands when the run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from mere.api.choice import Choice, Names, RunOptions, names_of
+from mere.errors import UsageError
+from mere.lake.log.runs import Run
+from mere.names import MAIN
+from mere.pipeline.run.request import IfRunning, Project, Request
+
+Read = Callable[[Mapping[str, str] | None], Project]
+
+
+def prepared(
+    select: Names, options: RunOptions, given: Mapping[str, str], read: Read, run: Callable[[str], Run]
+) -> tuple[Project, Request]:
+    """`given`: variables; a run that is resumed has those that it began with."""
+    choice = _choice(select, options)
+    resume, variables = options.get("resume"), None
+    if resume:
+        past = run(resume)
+        variables = past.about.get("variables", {})
+        _refuse_another_wish(choice, options, past, bool(given) and given != variables)
+        choice = replace(choice, on=past.target)
+    project = read(variables)
+    wanted = choice.request(project)
+    accepted = frozenset(name for each in names_of(options.get("accept", ())) for name in project.graph.select([each]))
+    return project, replace(
+        wanted,
+        wish=replace(wanted.wish, accepted=accepted),
+        resume=resume,
+        if_running=_if_running(options.get("if_running", IfRunning.WAIT)),
+        threads=options.get("threads", 4),
+        message=options.get("message"),
+    )
+
+
+def _choice(select: Names, options: RunOptions) -> Choice:
+    return Choice(
+        select=select,
+        on=options.get("on") or MAIN,
+        full_refresh=options.get("full_refresh", False),
+        start=options.get("start"),
+        end=options.get("end"),
+        forward_only=options.get("forward_only", False),
+        allow_breaking=options.get("allow_breaking", False),
+        limit_windows=options.get("limit_windows"),
+        sample=options.get("sample"),
+        check=options.get("check", True),
+    )
+
+
+def _refuse_another_wish(choice: Choice, options: RunOptions, past: Run, other_variables: bool) -> None:
+    """It goes on with what it was asked for then."""
+    if decided := choice.decided or ("--var" if other_variables else None):
+        raise UsageError("A run goes on with what it was asked for then.", remedy=f"Leave out {decided}.")
+    if (on := options.get("on")) is not None and on != past.target:
+        raise UsageError(f"Run {past.id} is for {past.target}, not for {on}.", remedy="Leave out --on.")
+
+
+def _if_running(given: str) -> IfRunning:
+    try:
+        return IfRunning(given)
+    except ValueError:
+        ways = ", ".join(IfRunning)
+        raise UsageError(f"--if-running {given} is none of: {ways}.") from None

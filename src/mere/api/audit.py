@@ -1,0 +1,61 @@
+"""What the audits of a project find on a ref."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mere.audits.engines import columns_at, duckdb_sql
+from mere.audits.evaluate import Finding, State
+from mere.errors import QueryError
+from mere.lake.lake import Lake
+from mere.lake.log.commits import Commit
+from mere.names import TableName
+from mere.words import counted
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """`missing`: models with audits that are not built on the ref."""
+
+    at: str
+    commit: Commit
+    findings: tuple[Finding, ...]
+    missing: tuple[TableName, ...]
+    lake: Lake = field(repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no audit of severity error has failed."""
+        return not any(each.blocks for each in self.findings)
+
+    @property
+    def bad(self) -> tuple[Finding, ...]:
+        """All that did not pass, whatever their severity."""
+        return tuple(each for each in self.findings if each.state is not State.OK)
+
+    @property
+    def counts(self) -> str:
+        """`12 audits at commit 3fa9c1d2b4: 11 ok, 1 failed`"""
+        states = [each.state for each in self.findings]
+        counts = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
+        return f"{counted(len(states), 'audit')} at commit {self.commit.short_id}: {counts}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere audit --json` prints."""
+        return {
+            "ref": self.at,
+            "commit": self.commit.id,
+            "findings": [
+                {**each.to_dict(), "duckdb": in_duckdb(self.lake, each.query, self.at)} for each in self.findings
+            ],
+            "missing": [str(table) for table in self.missing],
+        }
+
+
+def in_duckdb(lake: Lake, query: str, at: str) -> str | None:
+    """The query by which an audit's bad rows are seen, for `lake.sql`; None if only Spark can answer it."""
+    try:
+        return duckdb_sql(query, columns_at(lake, at))
+    except QueryError:
+        return None

@@ -1,0 +1,98 @@
+"""What a run would build, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from mere.api.choice import Choice
+from mere.lake.query.tables import TableSet
+from mere.names import TableName
+from mere.pipeline.plan import steps
+from mere.pipeline.plan.facts import facts
+from mere.pipeline.plan.steps import LeftBehind, Load, Step
+from mere.pipeline.run import request
+from mere.pipeline.run.documents import plan_document
+from mere.project.check.findings import Finding
+
+
+class PlanState(StrEnum):
+    """What is left to do, as `mere plan --exit-code` says it."""
+
+    NOTHING = "nothing"
+    WORK = "work"
+    DECISION = "decision"  # nobody but the user can say what to do
+    ERRORS = "errors"  # a run would refuse to start
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is due on a ref, model by model. `errors`: what mere check is certain of, so that a run would not start."""
+
+    due: steps.Plan = field(repr=False)
+    tables: TableSet = field(repr=False)
+    errors: tuple[Finding, ...] = ()
+    accepted: tuple[TableName, ...] = ()  # taken as built, as they stand, before this plan was made
+
+    @property
+    def ref(self) -> str:
+        return self.due.ref
+
+    @property
+    def now(self) -> datetime:
+        return self.due.now
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Of all models that were selected, also of those that are up to date, in dependency order."""
+        return self.due.steps
+
+    @property
+    def building(self) -> tuple[Step, ...]:
+        return self.due.building
+
+    @property
+    def undecided(self) -> tuple[Step, ...]:
+        """What needs a decision, now or in the run; `remedy` says which ways there are."""
+        return self.due.undecided
+
+    @property
+    def left_behind(self) -> tuple[LeftBehind, ...]:
+        """Tables that no model makes any more."""
+        return self.due.left_behind
+
+    @property
+    def load(self) -> Load:
+        """How much it reads."""
+        return self.due.load
+
+    @property
+    def state(self) -> PlanState:
+        if self.errors:
+            return PlanState.ERRORS
+        if self.undecided:
+            return PlanState.DECISION
+        return PlanState.WORK if self.building else PlanState.NOTHING
+
+    def __repr__(self) -> str:
+        return f"<Plan for {self.ref}: {len(self.building)} of {len(self.steps)} models to build, {self.state}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere plan --json` prints."""
+        return {**plan_document(self.due, self.tables), "errors": [each.to_dict() for each in self.errors]}
+
+
+def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = ()) -> Plan:
+    """The plan for a choice of models, once those that are to be accepted count as built."""
+    now = project.lake.now()
+    wanted = choice.request(project)
+    accepted = tuple(name for each in accept for name in sorted(project.graph.select([each])))
+    if accepted:
+        from mere.pipeline.run.accept import accept as accept_all
+
+        accept_all(project.lake, project.graph, accepted, facts(project.lake, wanted.on, now), wanted.on)
+    due = request.planned(project, wanted, now)
+    errors = request.errors_in(project, due) if wanted.check else ()
+    return Plan(due, project.lake.at(due.ref), errors, accepted)
