@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shlex
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import pytest
 
+import mere
 from mere.cli import main
-from mere.cli.commands import as_typed
+from mere.cli.commands import MODULES, as_typed
 from mere.lake.lake import Lake
 from mere.lake.log.runs import Run, RunStatus
 from tests.cli.test_cli import Shell
@@ -60,6 +64,39 @@ def test_the_doctor_prints_them_too(away: Shell) -> None:
     lake = ["--lake", "../a lake"]
     assert f"mere {LAKE} doctor --mend" in away(*lake, "doctor", "--no-spark", exit_code=1).stdout
     away(*lake, "doctor", "--no-spark", "--mend")
+
+
+SOURCES = Path(mere.__file__).parent
+_END = r"   |\n|[;:)(]|, (?:then|or|and)\b|\. |&& |\.$|$|\bmere [a-z]"
+_COMMAND = re.compile(rf"\bmere ((?:{'|'.join(MODULES)})\b.*?)(?={_END})")
+
+
+def printed(source: Path) -> Iterator[tuple[int, str]]:
+    """The commands in the texts of a module, with X for what is filled in."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    filled = [each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr)]
+    parts = {id(part) for each in filled for part in ast.walk(each)}
+    plain = [each for each in ast.walk(tree) if isinstance(each, ast.Constant) and id(each) not in parts]
+    for node in (*filled, *plain):
+        pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(str(each.value) if isinstance(each, ast.Constant) else "X" for each in pieces)
+        yield from ((node.lineno, found[1]) for found in _COMMAND.finditer(text))
+
+
+def test_every_command_that_is_printed_has_the_options_that_it_is_printed_with() -> None:
+    seen, unknown = 0, []
+    for source in sorted(SOURCES.rglob("*.py")):
+        for line, text in printed(source):
+            command: click.Command = main
+            words = text.replace("`", " ").split()
+            while isinstance(command, click.Group) and (inner := command.get_command(click.Context(main), words[0])):
+                command, words = inner, words[1:] or [""]
+            options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+            given = [found[0] for word in words if (found := re.match(r"--?[a-z][a-z-]*", word))]
+            unknown += [f"{source.name}:{line}: mere {text}" for name in given if name not in options]
+            seen += bool(given)
+    assert unknown == []
+    assert seen > 60
 
 
 def test_options_of_the_environment_need_not_be_typed(away: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,4 +73,4 @@ class Access:
     def _way_on(self, ref: str) -> str:
         if self.declared:
             return f"The role {self.role.name} reads only."
-        return f"Write to a branch, and publish it: mere branch create NAME --at {ref}"
+        return f"Write to a branch, and publish it: mere branch create NAME --from {ref}"
