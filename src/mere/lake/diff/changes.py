@@ -6,16 +6,15 @@ snapshots are passed over. A delete file counts as the data files that it may to
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import itemgetter
 from posixpath import basename
 
 from mere.errors import LakeError, UsageError
+from mere.lake.iceberg.manifests import DATA, EQUALITY_DELETES, ByPath, Identity
 from mere.lake.iceberg.metadata import Metadata, Snapshot
-from mere.lake.iceberg.timeline import DATA, EQUALITY_DELETES, File, Identity, Step, Timeline
+from mere.lake.iceberg.timeline import File, Step, Timeline
 from mere.lake.iceberg.times import LIMIT, FileTimes
 from mere.windows import Grain, Span, Spans
 
@@ -203,18 +202,15 @@ def _difference(timeline: Timeline, step: Step, live: Callable[[], Iterable[File
 
 def touched(deletes: Iterable[File], live: Iterable[File], unpartitioned: Collection[int]) -> Iterator[File]:
     """The live data files of which these may delete rows. `unpartitioned`: the specs without a field."""
-    in_order = sorted(((file.path.encode(), file) for file in live if file.content == DATA), key=itemgetter(0))
-    paths = [path for path, _ in in_order]
+    data = ByPath(file for file in live if file.content == DATA)
     for delete in deletes:
         if delete.content == EQUALITY_DELETES and delete.times is not None:
             yield delete  # it says itself which times it deletes
-        elif delete.first is not None and delete.last is not None:
-            yield from (
-                file for _, file in in_order[bisect_left(paths, delete.first) : bisect_right(paths, delete.last)]
-            )
+        elif (named := data.named_by(delete)) is not None:
+            yield from named
         else:
             anywhere = delete.content == EQUALITY_DELETES and delete.partition[0] in unpartitioned
-            yield from (file for _, file in in_order if anywhere or file.partition == delete.partition)
+            yield from (file for file in data.files if anywhere or file.partition == delete.partition)
 
 
 # What it means

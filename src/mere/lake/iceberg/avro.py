@@ -23,7 +23,7 @@ _CODEC = "avro.codec"
 _BROKEN = (ValueError, EOFError, LookupError, TypeError, OverflowError, zlib.error)
 
 
-class NotAvro(Exception):
+class NotAvro(ValueError):
     """The content cannot be read. Its reader knows the file's name and says what that means."""
 
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 
-from mere.errors import LakeUnreadable
-from mere.lake.iceberg import avro
-from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader
-from mere.lake.storage.port import Storage, canonical
+from mere.lake.iceberg.manifests import DELETED, entries, listed
+from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader, Snapshot
+from mere.lake.storage.port import Storage, canonical, readable
 
-DELETED = 2  # the status of a manifest entry that only says what a snapshot removed
 NEWEST_FORMAT = 3
 
 
@@ -60,35 +57,26 @@ class Reach:
             return
         metadata = read_metadata(self._storage, pointer)
         for snapshot in snapshots(metadata):
-            if listed := snapshot.get("manifest-list"):
-                self._add_list(listed, snapshot)
+            if snapshot.get("manifest-list"):
+                with readable(pointer):
+                    found = Snapshot(snapshot)
+                self._add_list(found)
             else:
                 for manifest in snapshot["manifests"]:
                     self._add_manifest(manifest, None)
         for location in statistics(metadata):
             self._first_visit(location)
 
-    def _add_list(self, location: str, snapshot: Json) -> None:
-        if not self._first_visit(location):
-            return
-        found = False
-        content = self._storage.read(location)
-        with readable(location):
-            for entry in avro.records(content, "manifest_path", "manifest_length"):
-                found = True
-                self._add_manifest(entry["manifest_path"], entry.get("manifest_length"))
-        if not found and int(snapshot.get("summary", {}).get("total-data-files", 0)):
-            raise LakeUnreadable(f"{location} is cut short: it names no manifest, though its snapshot has data files.")
+    def _add_list(self, snapshot: Snapshot) -> None:
+        if self._first_visit(snapshot.manifest_list or ""):
+            for manifest in listed(self._storage, snapshot):
+                self._add_manifest(manifest.path, manifest.length)
 
     def _add_manifest(self, location: str, length: int | None) -> None:
         if not self._first_visit(location):
             return
-        content = self._storage.read(location)
-        # An Avro file that was cut between two blocks reads well, and only lacks entries.
-        if length and length != len(content):
-            raise LakeUnreadable(f"{location} is damaged: it has {len(content)} bytes instead of {length}.")
         with readable(location):
-            for entry in avro.records(content, "status", "data_file.file_path"):
+            for entry in entries(self._storage, location, length, "data_file.file_path"):
                 # What a snapshot removed may still be live in an older one, whose own manifests then name it.
                 if entry["status"] != DELETED:
                     self._first_visit(entry["data_file"]["file_path"])
@@ -123,12 +111,3 @@ def statistics(metadata: Metadata) -> Iterator[str]:
         for kind in ("statistics", "partition-statistics"):
             for each in metadata.raw.get(kind) or []:
                 yield each["statistics-path"]
-
-
-@contextmanager
-def readable(location: str) -> Iterator[None]:
-    """What goes wrong in here is the fault of this file."""
-    try:
-        yield
-    except (avro.NotAvro, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-        raise LakeUnreadable(f"{location} cannot be read: {error}.") from error

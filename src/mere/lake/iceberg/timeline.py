@@ -6,47 +6,43 @@ Every manifest is read once: snapshots share them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from mere.errors import LakeError, UsageError
-from mere.lake.iceberg import avro, files, manifests
-from mere.lake.iceberg.deletes import PATH_ID
+from mere.lake.iceberg import avro, manifests
+from mere.lake.iceberg.manifests import (
+    ADDED,
+    DELETE_FILE,
+    DELETED,
+    EQUALITY_DELETES,
+    Manifest,
+    Manifests,
+    Partition,
+    file_of,
+)
 from mere.lake.iceberg.metadata import Json, Metadata, Snapshot
 from mere.lake.iceberg.schema import schema_of
 from mere.lake.storage.port import Storage
 from mere.names import near
 from mere.windows import Span, Spans
 
-DATA, POSITION_DELETES, EQUALITY_DELETES = range(3)
 TIME_TYPES = ("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")
 
-_ADDED = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
-_LISTED = ("manifest_path", "manifest_length", "content", "sequence_number", "added_snapshot_id", "partition_spec_id")
 _ENTRY = (
-    "status",
+    *DELETE_FILE,
     "snapshot_id",
-    "sequence_number",
-    "data_file.content",
-    "data_file.file_path",
-    "data_file.file_format",
     "data_file.partition",
     "data_file.record_count",
-    "data_file.file_size_in_bytes",
-    "data_file.referenced_data_file",
-    "data_file.content_offset",
+    "data_file.null_value_counts",
+    "data_file.equality_ids",
 )
-_METRICS = ("null_value_counts", "lower_bounds", "upper_bounds", "equality_ids")
-
-Identity = tuple[str, int, int | None]  # path, sequence number, and offset for one of several vectors in a file
-Partition = tuple[int, tuple[Any, ...]]  # the id of its spec, and the values
 
 
 @dataclass(frozen=True)
@@ -62,22 +58,9 @@ class TimeColumn:
 
 
 @dataclass(frozen=True)
-class File:
-    id: Identity
-    content: int
-    format: str
-    partition: Partition
-    rows: int
-    size: int
+class File(manifests.File):
     times: Spans | None  # that may be in it; of an equality delete, of the rows it deletes. None: nobody knows
     nulls: int | None  # rows without a time; None: nobody knows
-    # The data files that position deletes name lie between these paths; None: they may be any.
-    first: bytes | None = None
-    last: bytes | None = None
-
-    @property
-    def path(self) -> str:
-        return self.id[0]
 
 
 @dataclass(frozen=True)
@@ -86,15 +69,6 @@ class Step:
 
     added: tuple[File, ...]
     removed: tuple[File, ...]
-
-
-@dataclass(frozen=True)
-class _Manifest:
-    path: str
-    length: int
-    sequence: int
-    snapshot: int
-    spec: int
 
 
 @dataclass(frozen=True)
@@ -112,7 +86,8 @@ class Timeline:
         self.metadata = metadata
         self.storage = storage
         self.column = time_column(table, metadata, column) if column is not None else None
-        self._manifests: dict[int, list[_Manifest]] = {}
+        self._reader = Manifests(table, storage)
+        self._manifests: dict[int, list[Manifest]] = {}
         self._entries: dict[str, list[_Entry]] = {}
 
     def live(self, snapshot: Snapshot | None) -> list[File]:
@@ -121,7 +96,7 @@ class Timeline:
             entry.file
             for manifest in (self._listed(snapshot) if snapshot else ())
             for entry in self._read(manifest)
-            if entry.status != files.DELETED
+            if entry.status != DELETED
         ]
 
     def step(self, snapshot: Snapshot) -> Step:
@@ -133,8 +108,8 @@ class Timeline:
             if entry.snapshot == snapshot.id
         ]
         return Step(
-            tuple(entry.file for entry in entries if entry.status == _ADDED),
-            tuple(entry.file for entry in entries if entry.status == files.DELETED),
+            tuple(entry.file for entry in entries if entry.status == ADDED),
+            tuple(entry.file for entry in entries if entry.status == DELETED),
         )
 
     @cached_property
@@ -144,59 +119,36 @@ class Timeline:
             id_ for id_, fields in self._specs.items() if all(field["transform"] == "void" for field in fields)
         )
 
-    def _listed(self, snapshot: Snapshot) -> list[_Manifest]:
+    def _listed(self, snapshot: Snapshot) -> list[Manifest]:
         if snapshot.id not in self._manifests:
             if not snapshot.manifest_list:
                 raise LakeError(f"Snapshot {snapshot.id} of {self.table} has no manifest list.")
-            self._manifests[snapshot.id] = [
-                _Manifest(
-                    each["manifest_path"],
-                    each["manifest_length"],
-                    each.get("sequence_number") or 0,
-                    each.get("added_snapshot_id") or 0,
-                    each.get("partition_spec_id") or 0,
-                )
-                for each in manifests.records(self.table, self.storage, snapshot.manifest_list, None, *_LISTED)
-            ]
+            self._manifests[snapshot.id] = self._reader.listed(snapshot)
         return self._manifests[snapshot.id]
 
-    def _read(self, manifest: _Manifest) -> list[_Entry]:
+    def _read(self, manifest: Manifest) -> list[_Entry]:
         if manifest.path not in self._entries:
-            wanted = (*_ENTRY, *(f"data_file.{name}" for name in _METRICS))
-            found = manifests.records(self.table, self.storage, manifest.path, manifest.length, *wanted)
+            found = self._reader.entries(manifest, *_ENTRY)
             self._entries[manifest.path] = [self._entry(each, manifest) for each in found]
         return self._entries[manifest.path]
 
-    def _entry(self, entry: avro.Record, manifest: _Manifest) -> _Entry:
-        found, sequence, snapshot = entry["data_file"], entry.get("sequence_number"), entry.get("snapshot_id")
-        content = found.get("content") or 0
-        lower, upper = (_by_id(found.get(side)) for side in ("lower_bounds", "upper_bounds"))
-        referenced = found.get("referenced_data_file")
-        named = (referenced.encode(),) * 2 if referenced else (lower.get(PATH_ID), upper.get(PATH_ID))
-        partition = manifest.spec, tuple((found.get("partition") or {}).values())
-        times, nulls = self._times(found, partition, lower, upper)
-        file = File(
-            # A file that was added by its snapshot has the sequence number of its manifest.
-            (found["file_path"], manifest.sequence if sequence is None else sequence, found.get("content_offset")),
-            content,
-            found["file_format"].upper(),
-            partition,
-            found["record_count"],
-            found["file_size_in_bytes"],
-            times,
-            nulls,
-            *(named if content == POSITION_DELETES else (None, None)),
+    def _entry(self, entry: avro.Record, manifest: Manifest) -> _Entry:
+        file, snapshot = file_of(entry, manifest), entry.get("snapshot_id")
+        times, nulls = self._times(entry["data_file"], file.partition)
+        timed = File(
+            *(file.id, file.content, file.format, file.partition, file.rows, file.size, times, nulls),
+            first=file.first,
+            last=file.last,
         )
-        return _Entry(entry["status"], manifest.snapshot if snapshot is None else snapshot, file)
+        return _Entry(entry["status"], manifest.snapshot if snapshot is None else snapshot, timed)
 
-    def _times(
-        self, file: avro.Record, partition: Partition, lower: Mapping[int, bytes], upper: Mapping[int, bytes]
-    ) -> tuple[Spans | None, int | None]:
+    def _times(self, file: avro.Record, partition: Partition) -> tuple[Spans | None, int | None]:
         column, rows = self.column, file["record_count"]
         if rows == 0:
             return Spans(), 0
         if column is None:
             return None, None
+        lower, upper = (_by_id(file.get(side)) for side in ("lower_bounds", "upper_bounds"))
         if file.get("content") == EQUALITY_DELETES and column.id not in (file.get("equality_ids") or ()):
             lower, upper = {}, {}
         by_partition = self._by_partition(partition)

@@ -7,7 +7,7 @@ from functools import cached_property
 from posixpath import dirname
 from typing import TYPE_CHECKING
 
-from mere.errors import LakeUnreadable, MetadataMissing, QueryError
+from mere.errors import QueryError
 from mere.lake.iceberg import manifests
 from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
@@ -186,12 +186,8 @@ class Directory:
 
 def readable_metadata(tables: TableSet, table: TableName) -> Metadata:
     """The metadata of a table or view, with the table's name in whatever goes wrong."""
-    try:
+    with manifests.named(str(table)):
         metadata = tables.metadata(table)
-    except MetadataMissing as error:
-        raise MetadataMissing(f"{table} cannot be read: {error.message}", remedy=error.remedy) from error
-    except LakeUnreadable as error:
-        raise manifests.damaged(str(table), error.message) from error
     needed = {"location", "versions" if tables.is_view(table) else "format-version", "schemas"}
     raw: object = metadata.raw  # whatever the file held
     if not isinstance(raw, dict) or not needed <= raw.keys():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
-from mere.lake.iceberg.manifests import _EQUALITY_DELETES, _LOST_PARTITION, damaged, file_kinds
+from mere.lake.iceberg.manifests import BY_VALUE, LOST_PARTITION, damaged, file_kinds
 from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import of_arrow, pyiceberg_properties
@@ -19,8 +19,8 @@ from mere.sql.spelling.standard import literal, quoted
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_DUCKDB_READS = frozenset({"PARQUET", _EQUALITY_DELETES})
-_PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN", _LOST_PARTITION})
+_DUCKDB_READS = frozenset({"PARQUET", BY_VALUE})
+_PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN", LOST_PARTITION})
 
 
 def scan(

@@ -22,9 +22,8 @@ from mere.errors import (
     StorageDenied,
     UsageError,
 )
-from mere.lake.iceberg.files import readable
 from mere.lake.refs import mainfile
-from mere.lake.storage.port import Storage, folders_around, local_path
+from mere.lake.storage.port import Storage, folders_around, local_path, readable
 from mere.lake.store.port import Store
 from mere.lake.store.sqlite.store import SqliteStore
 

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -208,3 +209,12 @@ def place(path: str | os.PathLike[str]) -> str:
     if not _BUCKET.fullmatch(bucket) or any(name in ("", ".", "..") for name in folders):
         raise UsageError(f"{text} is not a place on S3.", remedy="Write s3://bucket or s3://bucket/prefix.")
     return location
+
+
+@contextmanager
+def readable(location: str) -> Iterator[None]:
+    """What goes wrong in here is the fault of this file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise LakeUnreadable(f"{location} cannot be read: {error}.") from error

@@ -25,17 +25,17 @@ from mere.errors import LakeError, MetadataMissing
 from mere.lake import faults
 from mere.lake.iceberg import avro
 from mere.lake.iceberg.deletes import PATH_ID, moved_positions, moved_vectors
-from mere.lake.iceberg.files import DELETED, read_metadata, readable, snapshots
+from mere.lake.iceberg.files import read_metadata, snapshots
+from mere.lake.iceberg.manifests import DELETED, POSITION_DELETES
 from mere.lake.iceberg.metadata import Json, Metadata
 from mere.lake.refs.mainfile import remember
 from mere.lake.refs.places import DATABASE, claim, disown, open_store, require_own
-from mere.lake.storage.port import Storage, canonical, place, split_scheme, storage_at
+from mere.lake.storage.port import Storage, canonical, place, readable, split_scheme, storage_at
 from mere.lake.store.port import Store
 from mere.lake.store.sqlite.store import SqliteStore
 
 Progress = Callable[[int, int], None]  # metadata files done, and to be done
 
-_POSITION_DELETES = 1
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -240,7 +240,7 @@ class Rewriter:
         live = entry["status"] != DELETED
         if live:
             self._require(new["file_path"], old["file_path"])
-        if old.get("content") == _POSITION_DELETES and (live or self._is_present(new["file_path"])):
+        if old.get("content") == POSITION_DELETES and (live or self._is_present(new["file_path"])):
             new |= self._position_deletes(new)
         return {**entry, "data_file": new}
 

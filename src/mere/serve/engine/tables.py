@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from mere.errors import QueryError
-from mere.lake.iceberg import manifests
-from mere.lake.iceberg.files import DELETED
+from mere.lake.iceberg.manifests import DATA, Manifests, lost_partitionings
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.log.commits import Kind
 from mere.lake.query import errors, scans, views
@@ -147,14 +146,14 @@ class Tables:
             return None
         if "schema.name-mapping.default" in metadata.properties or metadata.files > _FEW:
             return None
-        found = list(_files(table, metadata, self._storage))
+        found = list(Manifests(table, self._storage).files(metadata))
         if not found:
             return f"SELECT {_typed(wanted)} WHERE false"
-        if any(kind != "PARQUET" or _GLOB.search(path) for kind, path in found) or manifests.lost_partitionings(
-            metadata
-        ):
+        data = all(file.content == DATA and file.format == "PARQUET" for file in found)
+        paths = [canonical(file.path) for file in found]
+        if not data or any(map(_GLOB.search, paths)) or lost_partitionings(metadata):
             return None
-        sql = f"FROM read_parquet([{', '.join(literal(path) for _, path in found)}], hive_partitioning = false)"
+        sql = f"FROM read_parquet([{', '.join(map(literal, paths))}], hive_partitioning = false)"
         described = connection.execute(f"DESCRIBE {sql}").fetchall()
         declared = connection.execute(f"DESCRIBE SELECT {_typed(wanted)}").fetchall()
         return sql if [row[:2] for row in described] == [row[:2] for row in declared] else None
@@ -213,22 +212,6 @@ def _key(pin: Pin, table: TableName) -> str:
     if not pin.tables.is_view(table):
         return _digest(pointer)
     return _digest(pointer, *(f"{name} {entry.value}" for name, entry in pin.tables.tables.items()))
-
-
-def _files(table: str, metadata: Metadata, storage: Storage) -> Iterator[tuple[str, str]]:
-    """Kind and path of each live file of the current snapshot, delete files among them."""
-    snapshot = metadata.current
-    if snapshot is None or snapshot.manifest_list is None:
-        return
-    fields = ("status", "data_file.content", "data_file.file_format", "data_file.file_path")
-    for manifest in manifests.records(
-        table, storage, snapshot.manifest_list, None, "manifest_path", "manifest_length", "content"
-    ):
-        is_deletes = manifest.get("content", 0) == 1
-        for entry in manifests.records(table, storage, manifest["manifest_path"], manifest["manifest_length"], *fields):
-            if entry["status"] != DELETED:
-                file = entry["data_file"]
-                yield "deletes" if is_deletes else manifests.kind(file), canonical(file["file_path"])
 
 
 def _typed(wanted: Sequence[tuple[str, str | None]]) -> str:
