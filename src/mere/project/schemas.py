@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, ProjectError
 from mere.lake.iceberg.properties import LINEAGE
-from mere.lake.iceberg.schema import schema_of, view_sql
+from mere.lake.iceberg.schema import view_sql
 from mere.names import TableName
 from mere.project.clocks import Clocks, of_schema
 from mere.project.digests import digest_of
@@ -28,7 +28,7 @@ def columns_in_lake(tables: TableSet, table: TableName) -> tuple[str, ...] | Non
     if table not in tables:
         return None
     try:
-        fields = schema_of(tables.metadata(table))["fields"]
+        fields = tables.metadata(table).schema["fields"]
     except LakeError:
         return None
     return tuple(field["name"] for field in fields)
@@ -36,7 +36,7 @@ def columns_in_lake(tables: TableSet, table: TableName) -> tuple[str, ...] | Non
 
 def clocks_in_lake(tables: TableSet, table: TableName) -> Clocks:
     try:
-        return of_schema(schema_of(tables.metadata(table)))
+        return of_schema(tables.metadata(table).schema)
     except LakeError:
         return {}
 
@@ -133,7 +133,6 @@ def _view(table: TableName, tables: TableSet) -> Model | None:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
-    from mere.lake.iceberg.schema import current_version
     from mere.sql.duckdb.translate import SparkView
 
     metadata = tables.metadata(table)
@@ -144,7 +143,7 @@ def _view(table: TableName, tables: TableSet) -> Model | None:
         tree = parse_one(sql, dialect=SparkView)
     except SqlglotError:
         return None
-    namespace = ".".join(current_version(metadata).get("default-namespace", []))
+    namespace = ".".join(metadata.view_version.get("default-namespace", []))
     by_text = {str(each).lower(): each for each in tables}
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     inputs: dict[TableName, Input] = {}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import MereError, TableNotFound, UsageError
-from mere.lake.iceberg.schema import schema_of
 from mere.names import TableName, near
 from mere.pipeline.run.request import Project
 from mere.project.cases import Case, read_case
@@ -47,7 +46,7 @@ def create(project: Project, model_name: str, source: str, rows: int) -> Created
     if missing := next((each.table for each in model.inputs if each.table not in tables), None):
         raise TableNotFound(f"{missing} is not on {source}, so that there are no rows of it.", remedy="mere run")
     columns = {
-        each.table: [str(field["name"]) for field in schema_of(tables.metadata(each.table))["fields"]]
+        each.table: [str(field["name"]) for field in tables.metadata(each.table).schema["fields"]]
         for each in model.inputs
     }
     plan = samples(model, joins_of(model, project.graph, columns))

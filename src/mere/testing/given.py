@@ -68,10 +68,9 @@ class Schemas:
     def _on_ref(self, table: TableName) -> Columns | None:
         if self._tables is None or table not in self._tables:
             return None
-        from mere.lake.iceberg.schema import schema_of
 
         try:
-            fields = schema_of(self._tables.metadata(table))["fields"]
+            fields = self._tables.metadata(table).schema["fields"]
         except MetadataMissing:
             return None
         return {field["name"]: of_iceberg(field["type"]) for field in fields}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mere.lake.iceberg.keys import KEY
-from mere.lake.iceberg.schema import identifier, schema_of
+from mere.lake.iceberg.schema import identifier
 from mere.pipeline.build import model as build
 from mere.serve.catalog.inventory import shape_of
 from tests.pipeline.conftest import MakeShop
@@ -139,7 +139,7 @@ def test_required_columns_of_a_key_are_identifier_fields_until_they_may_be_null_
     it.land(*FIRST)
 
     def fields() -> tuple[str, ...]:
-        return identifier(schema_of(it.lake.at("main").metadata("gold.orders")))
+        return identifier(it.lake.at("main").metadata("gold.orders").schema)
 
     it("run")
     assert (fields(), it.plan()) == (("id",), {})

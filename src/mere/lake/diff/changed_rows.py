@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mere.lake.diff.alignment import pairs
-from mere.lake.diff.net_rows import at_snapshot, in_touched, net_rows
+from mere.lake.diff.net_rows import in_touched, net_rows
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.query.duckdb import Limits
-from mere.lake.query.types import columns, current_schema
+from mere.lake.query.types import columns
 from mere.lake.storage.port import Storage
 from mere.sql.spelling.standard import quoted
 
@@ -36,8 +36,8 @@ def changed_rows(
     Columns go by position. Equal rows are counted together, over all columns of the table; both snapshots are read with
     those that it has now. None where too much would have to be read.
     """
-    old, new = at_snapshot(metadata, since), at_snapshot(metadata, to)
-    types = dict(columns(current_schema(metadata)))
+    old, new = metadata.at(since), metadata.at(to)
+    types = dict(columns(metadata.schema))
     known = all((type_ := types.get(name)) and not _ALONE.search(type_) for name in wanted)
     if old is None or new is None or not known:
         return None
@@ -47,7 +47,7 @@ def changed_rows(
 def _differing(
     metadata: Metadata, wanted: Sequence[str], connection: DuckDBPyConnection, items: Sequence[str]
 ) -> pa.Table | None:
-    schema = current_schema(metadata)
+    schema = metadata.schema
     compared = pairs(schema, schema, by_id=True)
     at = {pair.name: number for number, pair in enumerate(compared)}
     odd = [name for name in wanted if compared[at[name]].new("x") != "x"]  # compared by something made of them

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from mere.lake.diff.alignment import pairs
 from mere.lake.diff.changes import Changes, in_words
-from mere.lake.diff.net_rows import at_snapshot, in_touched, net_rows
+from mere.lake.diff.net_rows import in_touched, net_rows
 from mere.lake.iceberg.timeline import Timeline
-from mere.lake.query.types import current_schema
 from mere.sql.spelling.standard import quoted
 from mere.windows import Grain, Span, Spans
 
@@ -66,7 +65,7 @@ def _window(hour: int, grain: Grain) -> Span:
 
 def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | None:
     """None: the snapshot is gone, too much would have to be read, or it cannot be."""
-    old = at_snapshot(timeline.metadata, since)
+    old = timeline.metadata.at(since)
     if old is None:
         return None
     states = old, timeline.metadata
@@ -74,7 +73,7 @@ def _differences(timeline: Timeline, since: int | None, limit: int) -> Counts | 
 
 
 def _counted(timeline: Timeline, connection: DuckDBPyConnection, items: Sequence[str]) -> Counts:
-    schema = current_schema(timeline.metadata)
+    schema = timeline.metadata.schema
     compared = pairs(schema, schema, by_id=True)
     # By position, for names may be anything; in the form in which values are compared.
     listed = ", ".join(f"{pair.new(quoted(pair.name))} AS c{at}" for at, pair in enumerate(compared))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mere.errors import LakeError, RefNotFound, UsageError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
-from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, schema_of, sort_order, view_sql
+from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
@@ -253,11 +253,11 @@ def column_changes(old: Metadata, new: Metadata) -> Iterator[ColumnChange]:
 
 def same_columns(old: Metadata, new: Metadata) -> bool:
     """Whether a field's id means the same in both: it does as long as they are states of one table."""
-    return old.uuid is not None and old.uuid == new.uuid and "versions" not in old.raw
+    return old.uuid is not None and old.uuid == new.uuid and not old.is_view
 
 
 def _fields(metadata: Metadata) -> list[Field]:
-    return list(fields(schema_of(metadata)))
+    return list(fields(metadata.schema))
 
 
 def _inside(each: Field, fields: Iterable[Field], other: Collection[object], by_id: bool) -> bool:
@@ -287,7 +287,7 @@ def _settings(old: Metadata, new: Metadata) -> Iterator[Setting]:
 
 
 def _settings_of(metadata: Metadata) -> dict[str, str]:
-    if "versions" in metadata.raw:
+    if metadata.is_view:
         sql, dialect = view_sql(metadata)
         return {"sql": sql or "", "dialect": dialect or ""}
     found = {
@@ -295,7 +295,7 @@ def _settings_of(metadata: Metadata) -> dict[str, str]:
         "sort order": ", ".join(sort_order(metadata)),
         "key": ", ".join(key_of(metadata)),
         "format version": str(metadata.format_version),
-        "location": metadata.raw.get("location", ""),
+        "location": metadata.folder or "",
     }
     return {name: value for name, value in found.items() if value}
 

@@ -15,7 +15,7 @@ from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.touched import touched
 from mere.lake.query import scans
 from mere.lake.query.duckdb import Limits, opened
-from mere.lake.query.types import current_schema, no_rows
+from mere.lake.query.types import no_rows
 from mere.lake.storage import room
 from mere.lake.storage.port import Storage
 
@@ -62,17 +62,8 @@ def in_touched(
                     scans.item(connection, table, part.location, part.kinds, storage) for part in parts if part.location
                 ]
                 # A side without files has the columns of the other.
-                nothing = f"(FROM {found[0]} LIMIT 0)" if found else f"({no_rows(current_schema(states[1]))})"
+                nothing = f"(FROM {found[0]} LIMIT 0)" if found else f"({no_rows(states[1].schema)})"
                 items = iter(found)
                 return ask(connection, [next(items) if part.location else nothing for part in parts])
         except (MereError, duckdb.Error):
             return None
-
-
-def at_snapshot(metadata: Metadata, snapshot: int | None) -> Metadata | None:
-    """The table as it was, with the columns that it has now."""
-    raw = next((each for each in metadata.raw.get("snapshots", ()) if each["snapshot-id"] == snapshot), None)
-    if raw is None:
-        return None
-    as_now = {**raw, "schema-id": metadata.raw.get("current-schema-id", 0)}
-    return Metadata(metadata.location, {**metadata.raw, "snapshots": [as_now], "current-snapshot-id": snapshot})

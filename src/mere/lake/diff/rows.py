@@ -16,7 +16,7 @@ from mere.errors import QueryError, TableNotFound, UsageError
 from mere.lake.diff.alignment import Pair, pairs
 from mere.lake.diff.net_rows import net_rows
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import key_of, schema_of
+from mere.lake.iceberg.schema import key_of
 from mere.lake.iceberg.touched import touched
 from mere.lake.log.commits import Kind
 from mere.lake.query import Limits, connect, explained, scans
@@ -149,7 +149,7 @@ def _bind(
         return f"all files: {parts}"
     bindings.load_extensions()
     for ref, name, metadata, part in zip((first, second), names, sides, parts, strict=True):
-        item = f"({no_rows(schema_of(metadata))})"
+        item = f"({no_rows(metadata.schema)})"
         if part.location:
             item = scans.item(connection, str(name), part.location, part.kinds, storage)
         bindings.bind_item(ref, name, item)
@@ -166,8 +166,8 @@ class _Columns:
 
     @classmethod
     def of(cls, table: TableName, old: Metadata, new: Metadata, options: Options) -> _Columns:
-        by_id = old.uuid is not None and old.uuid == new.uuid and "versions" not in new.raw
-        schemas = schema_of(old), schema_of(new)
+        by_id = old.uuid is not None and old.uuid == new.uuid and not new.is_view
+        schemas = old.schema, new.schema
         compared = pairs(*schemas, by_id)
         if not compared:
             raise QueryError(f"The two states of {table} have no column in common.")

@@ -215,15 +215,11 @@ def _kind(file: avro.Record) -> str:
 
 def lost_partitionings(metadata: Metadata) -> set[int]:
     """The ids of those that name a column which was dropped since."""
-    schemas = {each["schema-id"]: each for each in metadata.raw.get("schemas", [])}
-    current = schemas.get(metadata.raw.get("current-schema-id"))
-    if current is None:
-        return set()
-    known = set(_ids(current))
+    known = set(_ids(metadata.schema))
     return {
-        spec["spec-id"]
-        for spec in metadata.raw.get("partition-specs", [])
-        if any(field["source-id"] not in known for field in spec["fields"] if "source-id" in field)
+        id_
+        for id_, spec in metadata.specs.items()
+        if any(each["source-id"] not in known for each in spec if "source-id" in each)
     }
 
 

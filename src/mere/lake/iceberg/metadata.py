@@ -89,6 +89,71 @@ class Metadata:
     def is_view(self) -> bool:
         return "view-uuid" in self.raw
 
+    @property
+    def folder(self) -> str | None:
+        """Where the files of the table are."""
+        found: str | None = self.raw.get("location")
+        return found
+
+    @cached_property
+    def schemas(self) -> dict[int, Json]:
+        """All that it ever had, by id."""
+        found: list[Json] = self.raw.get("schemas") or [self.raw.get("schema", {"fields": []})]
+        return {each.get("schema-id", 0): each for each in found}
+
+    @property
+    def schema_id(self) -> int:
+        """Of the current schema; of a view, of the one with which it was made."""
+        id_: int = self.view_version.get("schema-id", 0) if self.is_view else self.raw.get("current-schema-id", 0)
+        return id_
+
+    @property
+    def schema(self) -> Json:
+        """The current one."""
+        schemas = self.schemas
+        return schemas.get(self.schema_id) or [*schemas.values()][-1]
+
+    @cached_property
+    def specs(self) -> dict[int, list[Json]]:
+        """The fields by which files are partitioned, those of before a change too: by the id of the spec."""
+        found: list[Json] = self.raw.get("partition-specs") or [{"fields": self.raw.get("partition-spec", [])}]
+        return {each.get("spec-id", 0): each.get("fields", []) for each in found}
+
+    @property
+    def spec_id(self) -> int:
+        id_: int = self.raw.get("default-spec-id", 0)
+        return id_
+
+    @property
+    def order_id(self) -> int:
+        id_: int = self.raw.get("default-sort-order-id", 0)
+        return id_
+
+    @property
+    def order(self) -> list[Json]:
+        """The fields by which rows are sorted, as far as engines sort them."""
+        orders: list[Json] = self.raw.get("sort-orders", [])
+        return next((each.get("fields", []) for each in orders if each.get("order-id") == self.order_id), [])
+
+    @property
+    def view_version(self) -> Json:
+        """Of a view, what it is now."""
+        id_ = self.raw["current-version-id"]
+        version: Json = next(each for each in self.raw["versions"] if each["version-id"] == id_)
+        return version
+
+    @property
+    def log(self) -> list[Json]:
+        """The metadata files that it goes on from, as far as they are remembered."""
+        found: list[Json] = self.raw.get("metadata-log", [])
+        return found
+
+    @property
+    def updated_ms(self) -> int:
+        versions = [each["timestamp-ms"] for each in self.raw.get("versions", ())]  # of a view
+        found: int = self.raw.get("last-updated-ms", max(versions, default=0))
+        return found
+
     @cached_property
     def _snapshots(self) -> dict[int, Json]:
         return {raw["snapshot-id"]: raw for raw in self.raw.get("snapshots", [])}
@@ -117,8 +182,7 @@ class Metadata:
     @property
     def updated_at(self) -> datetime:
         """When it was written, by its engine's clock."""
-        versions = [each["timestamp-ms"] for each in self.raw.get("versions", ())]  # of a view
-        return datetime.fromtimestamp(self.raw.get("last-updated-ms", max(versions, default=0)) / 1000, UTC)
+        return datetime.fromtimestamp(self.updated_ms / 1000, UTC)
 
     @property
     def rows(self) -> int:
@@ -142,6 +206,14 @@ class Metadata:
             found.append(snapshot)
             snapshot = self.snapshot(snapshot.parent)
         return found if ancestor is None else None
+
+    def at(self, snapshot: int | None) -> Metadata | None:
+        """The table as it was at a snapshot, with the columns that it has now; None if that is gone."""
+        raw = None if snapshot is None else self._snapshots.get(snapshot)
+        if raw is None:
+            return None
+        as_now = {**raw, "schema-id": self.schema_id}
+        return Metadata(self.location, {**self.raw, "snapshots": [as_now], "current-snapshot-id": snapshot})
 
     @property
     def version(self) -> int:

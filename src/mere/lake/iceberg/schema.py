@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mere.lake.iceberg.keys import key_names
 from mere.lake.iceberg.metadata import Json, Metadata
-
-
-def current_version(view: Metadata) -> Json:
-    id_ = view.raw["current-version-id"]
-    version: Json = next(version for version in view.raw["versions"] if version["version-id"] == id_)
-    return version
 
 
 @dataclass(frozen=True)
@@ -25,14 +19,6 @@ class Field:
     type: str
     required: bool
     comment: str | None
-
-
-def schema_of(metadata: Metadata) -> Json:
-    schemas: list[Json] = metadata.raw.get("schemas") or [metadata.raw.get("schema", {"fields": []})]
-    wanted = metadata.raw.get("current-schema-id", 0)
-    if "versions" in metadata.raw:
-        wanted = current_version(metadata).get("schema-id", 0)
-    return next((schema for schema in schemas if schema.get("schema-id", 0) == wanted), schemas[-1])
 
 
 def fields(schema: Json, prefix: str = "") -> Iterator[Field]:
@@ -68,7 +54,7 @@ def type_text(type_: Any) -> str:
 
 def key_of(metadata: Metadata) -> tuple[str, ...]:
     """As the property `mere.key` says, or else the identifier fields; none if one of them is no column of its own."""
-    schema = schema_of(metadata)
+    schema = metadata.schema
     names = tuple(key_names(metadata.properties)) or identifier(schema)
     return names if {field["name"] for field in schema["fields"]}.issuperset(names) else ()
 
@@ -79,28 +65,21 @@ def identifier(schema: Json) -> tuple[str, ...]:
 
 
 def partitioning(metadata: Metadata) -> tuple[str, ...]:
-    return partitionings(metadata).get(metadata.raw.get("default-spec-id", 0), ())
+    return partitionings(metadata).get(metadata.spec_id, ())
 
 
 def partitionings(metadata: Metadata) -> dict[int, tuple[str, ...]]:
     """Of all files, those of before a change too: by the id of the spec."""
-    oldest = {"spec-id": 0, "fields": metadata.raw.get("partition-spec", [])}
-    specs: list[Json] = metadata.raw.get("partition-specs") or [oldest]
     names = _names(metadata)
     return {
-        spec.get("spec-id", 0): tuple(
-            _transform(each, names) for each in spec.get("fields", []) if each.get("transform") != "void"
-        )
-        for spec in specs
+        id_: tuple(_transform(each, names) for each in spec if each.get("transform") != "void")
+        for id_, spec in metadata.specs.items()
     }
 
 
 def sort_order(metadata: Metadata) -> tuple[str, ...]:
-    current = metadata.raw.get("default-sort-order-id", 0)
-    orders: list[Json] = metadata.raw.get("sort-orders", [])
-    order = next((each for each in orders if each.get("order-id") == current), None)
     names = _names(metadata)
-    return tuple(_ordered(each, names) for each in (order or {}).get("fields", []))
+    return tuple(_ordered(each, names) for each in metadata.order)
 
 
 def _ordered(part: Json, names: Mapping[int, str]) -> str:
@@ -110,9 +89,8 @@ def _ordered(part: Json, names: Mapping[int, str]) -> str:
 
 def _names(metadata: Metadata) -> dict[int, str]:
     """Of all schemas: an order may stand on a column that was dropped."""
-    schemas: Sequence[Json] = metadata.raw.get("schemas", [])
-    older = {field.id: field.name for schema in schemas for field in fields(schema)}
-    return older | {field.id: field.name for field in fields(schema_of(metadata))}
+    older = {field.id: field.name for schema in metadata.schemas.values() for field in fields(schema)}
+    return older | {field.id: field.name for field in fields(metadata.schema)}
 
 
 def _transform(part: Json, names: Mapping[int, str]) -> str:
@@ -124,5 +102,5 @@ def _transform(part: Json, names: Mapping[int, str]) -> str:
 
 def view_sql(metadata: Metadata) -> tuple[str | None, str | None]:
     """The SQL of a view and its dialect; the first of its representations if there are several."""
-    found = current_version(metadata).get("representations") or [{}]
+    found = metadata.view_version.get("representations") or [{}]
     return found[0].get("sql"), found[0].get("dialect")

@@ -23,8 +23,7 @@ from mere.lake.iceberg.manifests import (
     Partition,
     file_of,
 )
-from mere.lake.iceberg.metadata import Json, Metadata, Snapshot
-from mere.lake.iceberg.schema import schema_of
+from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.storage.port import Storage
 from mere.names import near
 from mere.windows import Span, Spans
@@ -116,7 +115,7 @@ class Timeline:
     def unpartitioned(self) -> frozenset[int]:
         """The specs by which a table is not partitioned: deletes by value that were written so hold everywhere."""
         return frozenset(
-            id_ for id_, fields in self._specs.items() if all(field["transform"] == "void" for field in fields)
+            id_ for id_, fields in self.metadata.specs.items() if all(field["transform"] == "void" for field in fields)
         )
 
     def _listed(self, snapshot: Snapshot) -> list[Manifest]:
@@ -164,7 +163,7 @@ class Timeline:
     def _by_partition(self, partition: Partition) -> Spans | None:
         """Empty: a partition of rows without a time."""
         spec, values = partition
-        fields = self._specs.get(spec, [])
+        fields = self.metadata.specs.get(spec, [])
         if self.column is None or len(fields) != len(values):
             return None
         found: Spans | None = None
@@ -175,16 +174,10 @@ class Timeline:
             found = span if found is None or span is None else found & span
         return found
 
-    @cached_property
-    def _specs(self) -> dict[int, list[Json]]:
-        raw = self.metadata.raw
-        specs = raw.get("partition-specs") or [{"spec-id": 0, "fields": raw.get("partition-spec", [])}]
-        return {spec["spec-id"]: spec["fields"] for spec in specs}
-
 
 def time_column(table: str, metadata: Metadata, name: str) -> TimeColumn:
     """By its present name, whatever it was called before; without regard to case if that leaves no doubt, as in SQL."""
-    fields = schema_of(metadata)["fields"]
+    fields = metadata.schema["fields"]
     found = [field for field in fields if field["name"] == name]
     found = found or [field for field in fields if field["name"].casefold() == name.casefold()]
     if len(found) != 1:

@@ -13,7 +13,7 @@ from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
 from mere.lake.query import errors, scans, views
 from mere.lake.query.duckdb import equip
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import current_schema, no_rows
+from mere.lake.query.types import no_rows
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
 from mere.sql.spelling.dotted import Name
@@ -143,7 +143,7 @@ class Bindings:
             if key in self._bound or not table.is_plain:
                 continue
             metadata = readable_metadata(tables, table)
-            schema = metadata.raw["schemas"][-1] if tables.is_view(table) else current_schema(metadata)
+            schema = metadata.schema
             kind = "VIEW" if tables.is_view(table) else "TABLE"
             self._create(self.at, table, f"{kind} {full_name(self.at, table)} AS {no_rows(schema)}")
             self._bound[key] = table
@@ -197,13 +197,12 @@ def readable_metadata(tables: TableSet, table: TableName) -> Metadata:
 
 def schema_of(tables: TableSet, table: TableName) -> Json:
     """Of a table, or of a view as it was made."""
-    metadata = readable_metadata(tables, table)
-    return views.declared(metadata) if tables.is_view(table) else current_schema(metadata)
+    return readable_metadata(tables, table).schema
 
 
 def folders(metadata: Metadata) -> list[str]:
     """Where a table's files are."""
-    found = [canonical(metadata.raw["location"])]
+    found = [canonical(metadata.folder or "")]
     if origin := metadata.properties.get(ORIGIN):  # what it had when it was adopted is still there
         found.append(dirname(dirname(canonical(origin))))
     return found

@@ -17,7 +17,7 @@ from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.destination import all_or_nothing
 from mere.lake.query.duckdb import Limits, connect
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import columns, current_schema
+from mere.lake.query.types import columns
 from mere.lake.storage.port import canonical
 from mere.names import near
 from mere.sql import statements
@@ -197,7 +197,7 @@ class _Explained:
         tables = self.lake.at(self.at)
         for table in tables:
             if words and table.name in self.sql and not tables.is_view(table):
-                for name, _ in columns(current_schema(tables.metadata(table))):
+                for name, _ in columns(tables.metadata(table).schema):
                     if name.lower() in words:
                         return f'{table} has a column {name}, which is a word of SQL, too. Quote it: "{name}"'
         return None

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.properties import OWN, STATE
-from mere.lake.iceberg.schema import (
-    Field,
-    fields,
-    key_of,
-    partitioning,
-    schema_of,
-    sort_order,
-    view_sql,
-)
+from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
 from mere.lake.log.commits import Change, Commit, Key, Kind, Stats
 from mere.lake.refs.describe import readable
 from mere.names import TableName
@@ -82,12 +74,12 @@ def describe(tables: TableSet, table: str) -> Description:
 
 
 def _table(table: str, metadata: Metadata) -> Description:
-    schema, current = schema_of(metadata), metadata.current
+    schema, current = metadata.schema, metadata.current
     return Description(
         table=table,
         kind=Kind.TABLE,
         pointer=metadata.location,
-        location=metadata.raw.get("location"),
+        location=metadata.folder,
         uuid=metadata.uuid,
         format_version=metadata.format_version,
         columns=tuple(fields(schema)),
@@ -111,10 +103,10 @@ def _view(view: str, metadata: Metadata) -> Description:
         table=view,
         kind=Kind.VIEW,
         pointer=metadata.location,
-        location=metadata.raw.get("location"),
+        location=metadata.folder,
         uuid=metadata.uuid,
         format_version=metadata.format_version,
-        columns=tuple(fields(schema_of(metadata))),
+        columns=tuple(fields(metadata.schema)),
         key=key_of(metadata),
         partitioning=(),
         sort_order=(),
@@ -151,9 +143,7 @@ def history(lake: Lake, table: str, ref: str) -> Iterator[Moment]:
 def _moment(reader: MetadataReader, commit: Commit, change: Change) -> Moment:
     old, new = (readable(reader, entry) for entry in (change.old, change.new))
     unread = (change.old and old is None) or (change.new and new is None)
-    changed = (
-        None if unread else list(fields(schema_of(old)) if old else ()) != list(fields(schema_of(new)) if new else ())
-    )
+    changed = None if unread else list(fields(old.schema) if old else ()) != list(fields(new.schema) if new else ())
     is_table = new is not None and change.new is not None and change.new.kind is Kind.TABLE
     return Moment(
         commit, change, changed, new.rows if new and is_table else None, new.size if new and is_table else None

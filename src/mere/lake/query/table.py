@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import QueryError, UsageError
-from mere.lake.iceberg.schema import schema_of
 from mere.lake.query import Limits, Result, connect, explained, show
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
@@ -108,7 +107,7 @@ class Table:
             raise UsageError("columns is a list of names, not one text.", remedy=f"Write columns=[{columns!r}].")
         if not columns:
             raise UsageError("columns names none.", remedy="Leave it out to read all of them.")
-        known = [field["name"] for field in schema_of(self.tables.metadata(self.name))["fields"]]
+        known = [field["name"] for field in self.tables.metadata(self.name).schema["fields"]]
         for column in columns:
             if column not in known:
                 raise QueryError(f"{self.name} has no column {column!r}.{near(column, known)}")

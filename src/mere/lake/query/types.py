@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mere.lake.iceberg.metadata import Json, Metadata
+from mere.lake.iceberg.metadata import Json
 from mere.sql.spelling.standard import quoted
 
 _TYPES = {
@@ -37,12 +37,6 @@ def no_rows(schema: Json) -> str:
     """A query that has these columns, and nothing in them; a type that DuckDB does not have is a text."""
     found = ", ".join(f"NULL::{type_ or 'VARCHAR'} AS {quoted(name)}" for name, type_ in columns(schema))
     return f"SELECT {found or 'NULL'} LIMIT 0"
-
-
-def current_schema(table: Metadata) -> Json:
-    id_ = table.raw.get("current-schema-id", 0)
-    schemas: list[Json] = table.raw.get("schemas") or [table.raw["schema"]]
-    return next((schema for schema in schemas if schema.get("schema-id", 0) == id_), schemas[-1])
 
 
 def duckdb_type(type_: Any) -> str | None:

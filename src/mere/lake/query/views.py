@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
 from mere.lake.iceberg.metadata import Json, Metadata
-from mere.lake.iceberg.schema import current_version
 from mere.lake.query.types import columns
 from mere.names import TableName
 from mere.sql.duckdb.types import Columns, of_iceberg
@@ -44,7 +43,7 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
 
     from mere.sql.duckdb import translate as spark
 
-    version = current_version(view)
+    version = view.view_version
     representation = _representation(name, version)
     dialect = representation.get("dialect", "spark").lower()
     try:
@@ -126,14 +125,8 @@ def _resolve(view: str, table: exp.Table, version: Json, lookup: Lookup) -> Tabl
     return found
 
 
-def declared(view: Metadata) -> Json:
-    """The schema with which a view was made."""
-    wanted = current_version(view)["schema-id"]
-    return next(each for each in view.raw["schemas"] if each["schema-id"] == wanted)
-
-
 def _with_declared_columns(sql: str, view: Metadata) -> str:
-    made = columns(declared(view))
+    made = columns(view.schema)
     given = [f"c{at}" for at in range(len(made))]
     casts = [f"CAST({at} AS {type_})" if type_ else at for at, (_, type_) in zip(given, made, strict=True)]
     wanted = ", ".join(f"{cast} AS {quoted(name)}" for cast, (name, _) in zip(casts, made, strict=True))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from mere.errors import Unguarded
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
-from mere.lake.iceberg.schema import current_version
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space
 from mere.names import MAIN
 
@@ -55,7 +54,7 @@ class Guard:
 
     def _portable(self, key: Key, view: Metadata) -> Metadata | None:
         """A view made in a session of its own branch loses that branch's name; any other foreign name is refused."""
-        version = current_version(view)
+        version = view.view_version
         for representation in version.get("representations", []):
             self._refuse_ref_names(key, representation["sql"], representation.get("dialect", "spark"))
         catalog = version.get("default-catalog")

@@ -24,7 +24,7 @@ from mere.lake import faults
 from mere.lake.iceberg.files import Reach, read_metadata
 from mere.lake.iceberg.metadata import ORIGIN, Metadata
 from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space
-from mere.lake.query.types import current_schema, duckdb_type
+from mere.lake.query.types import duckdb_type
 from mere.lake.refs.guards import Guard
 from mere.lake.refs.history import commit_found
 from mere.lake.storage.port import Storage
@@ -208,7 +208,7 @@ class _Examiner:
             )
         if _is_encrypted(metadata):
             yield "it is encrypted, and this lake has no keys"
-        unknown = [field["name"] for field in current_schema(metadata)["fields"] if duckdb_type(field["type"]) is None]
+        unknown = [field["name"] for field in metadata.schema["fields"] if duckdb_type(field["type"]) is None]
         if unknown:
             yield f"its columns {', '.join(unknown)} have types that mere cannot read"
         if _is_early(metadata):
@@ -218,7 +218,7 @@ class _Examiner:
         """Every manifest of every snapshot is read, and every file looked for."""
         reach = Reach(self._storage)
         warehouse = reach.normal(f"{self._lake.warehouse}/-").removesuffix("-")
-        location = metadata.raw.get("location", "")
+        location = metadata.folder or ""
         folder = reach.normal(f"{location.rstrip('/')}/-").removesuffix("-")
         reach.add(metadata.location)
         if folder.startswith(warehouse) or any(file.startswith(warehouse) for file in reach):
@@ -261,7 +261,7 @@ def _folder(warehouse: str, table: TableName) -> str:
 
 
 def _kind(metadata: Metadata) -> Kind:
-    return Kind.VIEW if "view-uuid" in metadata.raw else Kind.TABLE
+    return Kind.VIEW if metadata.is_view else Kind.TABLE
 
 
 def _is_early(metadata: Metadata) -> bool:

@@ -70,9 +70,7 @@ class Version:
     @property
     def before(self) -> frozenset[str]:
         """The names of those that it goes on from."""
-        return frozenset(
-            posixpath.basename(each["metadata-file"]) for each in self.metadata.raw.get("metadata-log", ())
-        )
+        return frozenset(posixpath.basename(each["metadata-file"]) for each in self.metadata.log)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import schema_of
 from mere.pipeline.state.columns import Change, What, compare, of_query, of_table
 from mere.pipeline.write.table import BreakingChange, expr, field_of
 from mere.project.model import Model
@@ -25,7 +24,7 @@ class Unseen:
 
     def begin(self, table: Metadata, stands: StructType, given: DataFrame) -> None:
         """`stands`: the columns of the table as Spark has them; `given`: the first rows that replace all others."""
-        changes = compare(of_table(schema_of(table)), of_query(given.schema.jsonValue()), self.model.was)
+        changes = compare(of_table(table.schema), of_query(given.schema.jsonValue()), self.model.was)
         self._changes = {each.name: each for each in changes if each.what is What.DROPPED and len(each.path) == 1}
         self._types = {name: stands[name].dataType for name in self._changes}
 

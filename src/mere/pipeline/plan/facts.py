@@ -78,9 +78,7 @@ class LakeFacts:
             return {}
         metadata = self.tables.metadata(table)
         if not self.tables.is_view(table):
-            return {
-                str(table): Point(metadata.uuid or "", metadata.current_id, metadata.raw.get("current-schema-id", 0))
-            }
+            return {str(table): Point(metadata.uuid or "", metadata.current_id, metadata.schema_id)}
         from mere.lake.iceberg.schema import view_sql
 
         state = self.state(table)
@@ -129,7 +127,7 @@ class LakeFacts:
 
     def _columns_at(self, table: str, *points: Point) -> Iterator[dict[int, tuple[str, object]]]:
         """By field id, in order: names and types."""
-        schemas = {each["schema-id"]: each for each in self.tables.metadata(table).raw.get("schemas", [])}
+        schemas = self.tables.metadata(table).schemas
         for point in points:
             fields = schemas.get(point.schema, {}).get("fields", [])
             yield {field["id"]: (field["name"], field["type"]) for field in fields}
@@ -170,9 +168,8 @@ class LakeFacts:
         return found
 
     def columns(self, table: TableName) -> Sequence[Column]:
-        from mere.lake.iceberg.schema import schema_of
 
-        return of_table(schema_of(self.tables.metadata(table))) if table in self.tables else ()
+        return of_table(self.tables.metadata(table).schema) if table in self.tables else ()
 
     def has_key_of(self, model: Model) -> bool:
         metadata = self.tables.metadata(model.name)

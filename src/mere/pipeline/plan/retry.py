@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from mere.audits.quarantine import AT, FROM, RULES, RUN, TO
-from mere.lake.iceberg.schema import schema_of
 from mere.lake.lake import Lake
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
@@ -82,7 +81,7 @@ def to_retry(lake: Lake, graph: Graph, names: Collection[TableName], on: str) ->
             continue
         metadata = tables.metadata(quarantine)
         if metadata.rows:
-            timed = any(each["name"] == FROM for each in schema_of(metadata)["fields"])
+            timed = any(each["name"] == FROM for each in metadata.schema["fields"])
             found[name] = _windows(lake, model, model.time, on) if model.time and timed else NEVER
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mere.audits.audit import Audit
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import schema_of, type_text
+from mere.lake.iceberg.schema import type_text
 from mere.lake.query.tables import TableSet
 from mere.pipeline.plan.steps import Plan, Step
 from mere.project.model import Model
@@ -60,7 +60,7 @@ def columns_document(metadata: Metadata | None, model: Model | None = None) -> l
                 "nullable": not field.get("required", False),
                 "description": described.get(field["name"]) or field.get("doc"),
             }
-            for field in schema_of(metadata)["fields"]
+            for field in metadata.schema["fields"]
         ]
     if model is None or not model.contract:
         return None

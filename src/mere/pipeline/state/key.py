@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mere.lake.iceberg.keys import KEY, as_text
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import schema_of
 from mere.project.model import Model
 
 
@@ -12,7 +11,7 @@ def key_property(model: Model, metadata: Metadata) -> dict[str, str | None]:
     """As it has to be, in the names that the columns have in the table; a table that lacks one of them has no key."""
     if KEY in model.properties:  # whoever writes it there means it
         return {}
-    names = {each["name"].casefold(): each["name"] for each in schema_of(metadata)["fields"]}
+    names = {each["name"].casefold(): each["name"] for each in metadata.schema["fields"]}
     found = [names.get(each.casefold()) for each in model.row_key]
     key = as_text(each for each in found if each) if found and all(found) else None
     return {KEY: key} if key or KEY in metadata.properties else {}

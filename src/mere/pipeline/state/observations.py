@@ -40,7 +40,7 @@ def walk(metadata: Metadata, since: Point | None, last: datetime | None) -> tupl
     if since is None or (same and since.snapshot is None):
         return _timed(found, None, last)
     if not found:
-        return (Observation(_later(_time(metadata.raw.get("last-updated-ms", 0)), last)),)
+        return (Observation(_later(_time(metadata.updated_ms), last)),)
     if same and (way := metadata.since(since.snapshot)) is not None:
         new = {snapshot.id for snapshot in way}
         return _timed([each for each in found if each.id in new], since.snapshot, last)
@@ -68,8 +68,8 @@ def _committed(metadata: Metadata) -> list[Snapshot]:
     A writer that does so, PyIceberg, gives the metadata file the time of the last of them, and its successors remember
     that time: of the others, none remembers anything. Where that cannot be told a snapshot counts as committed.
     """
-    remembered = [entry["timestamp-ms"] for entry in metadata.raw.get("metadata-log", ())]
-    files = [*remembered, metadata.raw.get("last-updated-ms", 0)]
+    remembered = [entry["timestamp-ms"] for entry in metadata.log]
+    files = [*remembered, metadata.updated_ms]
     found: list[Snapshot] = []
     for snapshot in metadata.since(None) or ():
         if not found or not _came_with(found[0].at_ms, snapshot.at_ms, files):

@@ -63,8 +63,7 @@ def form_of(metadata: Metadata) -> tuple[int, ...]:
     """What a build may alter before it writes a row."""
     if metadata.is_view:
         return ()
-    ids = ("current-schema-id", "default-spec-id", "default-sort-order-id")
-    return tuple(metadata.raw.get(name, 0) for name in ids)
+    return metadata.schema_id, metadata.spec_id, metadata.order_id
 
 
 def is_untouched(metadata: Metadata, state: State) -> bool:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import schema_of
 from mere.lake.query.tables import TableSet
 from mere.lake.storage.port import Storage
 from mere.names import TableName
@@ -187,9 +186,8 @@ def _at(between: Between, snapshot: int | None, schema: StructType, spark: Spark
 def _names_then(metadata: Metadata, snapshot: int) -> dict[str, str]:
     """What the columns of now were called, as far as they were there."""
     found = metadata.snapshot(snapshot)
-    schemas = {each.get("schema-id", 0): each for each in metadata.raw.get("schemas", [])}
-    now = schema_of(metadata)
-    then = schemas.get(found.schema, now) if found else now
+    now = metadata.schema
+    then = metadata.schemas.get(found.schema, now) if found and found.schema is not None else now
     names = {field["id"]: field["name"] for field in then["fields"]}
     return {field["name"]: names[field["id"]] for field in now["fields"] if field["id"] in names}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import identifier, partitioning, partitionings, schema_of
+from mere.lake.iceberg.schema import identifier, partitioning, partitionings
 from mere.pipeline.state.columns import Change, Column, What, compare, of_query, of_table, renames
 from mere.pipeline.state.layout import Part, is_ordered_as, layout_of, partitions
 from mere.pipeline.state.state import PROPERTY, State
@@ -66,7 +66,7 @@ def prepare(
     if table is None:
         _create(model, frame.schema, spark, "CREATE TABLE")
         return frame
-    stands = of_table(schema_of(table))
+    stands = of_table(table.schema)
     if incompatible := _incompatible(model, stands, table, changes):
         if not whole:
             raise RunFailed(
@@ -87,7 +87,7 @@ def check_columns(
     _check_names(model, schema)
     given = of_query(schema.jsonValue())
     contract.check(model, given, spark)
-    changes = compare(of_table(schema_of(stands)), given, model.was) if stands else []
+    changes = compare(of_table(stands.schema), given, model.was) if stands else []
     if (breaks := [change for change in changes if change.breaks]) and not breaking:
         raise BreakingChange(model, breaks)
     return changes
@@ -95,7 +95,7 @@ def check_columns(
 
 def alter(model: Model, spark: SparkSession, table: Metadata) -> None:
     """What can be done without a row: layout, declared names, columns that may be null from now on."""
-    stands = of_table(schema_of(table))
+    stands = of_table(table.schema)
     renamed = list(renames([each.name for each in stands], model.was, model.was))
     _alter(model, spark.table(name_of(model.name)).schema, spark, table, renamed, whole=False)
 
@@ -150,7 +150,7 @@ def _alter(
     if new := by[What.ADDED]:
         added = ", ".join(_added(model, schema, change) for change in new)
         spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({added})")
-    stands = of_table(schema_of(table))
+    stands = of_table(table.schema)
     _relax(model, stands, renamed, spark)
     if whole or _was_declared_otherwise(model, table):
         _lay_out(model, schema, spark, table, renamed)
@@ -183,7 +183,7 @@ def _free_key(
     model: Model, table: Metadata, renamed: Mapping[str, str], dropped: Collection[str], spark: SparkSession
 ) -> None:
     """Iceberg lets no identifier field go or be null. What is one afterwards is said again with the table's state."""
-    fields = identifier(schema_of(table))
+    fields = identifier(table.schema)
     if any(each in dropped or contract.allows_null(model, renamed.get(each, each)) for each in fields):
         spark.sql(f"ALTER TABLE {name_of(model.name)} DROP IDENTIFIER FIELDS {', '.join(map(quoted, fields))}")
 

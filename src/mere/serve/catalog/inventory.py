@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from mere.errors import LakeError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
-from mere.lake.iceberg.schema import key_of, schema_of, view_sql
+from mere.lake.iceberg.schema import key_of, view_sql
 from mere.lake.log.commits import Kind, Space
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
@@ -237,7 +237,7 @@ def _shape(pointer: str, reader: MetadataReader) -> Shape | None:
 
 
 def shape_of(metadata: Metadata) -> Shape:
-    schema = schema_of(metadata)
+    schema = metadata.schema
     columns = tuple(
         Column(number, field["name"], of_iceberg(field["type"]), field.get("required", False), field.get("doc"))
         for number, field in enumerate(schema["fields"], 1)

@@ -26,7 +26,7 @@ from mere.lake.log.commits import Kind
 from mere.lake.query import errors, scans, views
 from mere.lake.query.bindings import Directory, folders, readable_metadata, schema_of
 from mere.lake.query.tables import TableSet
-from mere.lake.query.types import columns, current_schema
+from mere.lake.query.types import columns
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
 from mere.sql.spelling.standard import literal, quoted
@@ -138,11 +138,10 @@ class Tables:
 
     def _plain(self, connection: DuckDBPyConnection, table: str, metadata: Metadata) -> str | None:
         """The Parquet files themselves, where nothing but them makes the table: that binds in a tenth of the time."""
-        schema = current_schema(metadata)
+        schema = metadata.schema
         wanted = columns(schema)
         # With another schema before it, a file may have other columns; a mapping stands for files of other engines.
-        schemas = metadata.raw.get("schemas") or []
-        if len(schemas) != 1 or schemas[0].get("schema-id", 0) != 0 or not all(type_ for _, type_ in wanted):
+        if list(metadata.schemas) != [0] or not all(type_ for _, type_ in wanted):
             return None
         if "schema.name-mapping.default" in metadata.properties or metadata.files > _FEW:
             return None

@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from mere.errors import MereError
 from mere.lake.query.bindings import folders, schema_of
-from mere.lake.query.types import current_schema
 from mere.names import TableName
 from mere.serve.access.roles import Role
 from mere.serve.catalog import Catalog
@@ -206,7 +205,7 @@ class Compiler:
             table = known.get(id(node))
             if table is None or self.pin.tables.is_view(table):
                 return False
-            fields = current_schema(self.pin.tables.metadata(table))["fields"]
+            fields = self.pin.tables.metadata(table).schema["fields"]
             return any(each["type"] == "int" and each["name"].lower() == column.lower() for each in fields)
 
         return is_small
