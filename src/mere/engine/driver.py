@@ -20,6 +20,7 @@ from mere.engine.jvm.jars import Jar
 from mere.engine.jvm.process import Jvm, Work, prepare
 from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, log_at, may_be_lost
 from mere.errors import EngineError, SparkFailed, SparkLost
+from mere.lake.iceberg.properties import USER
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -286,7 +287,7 @@ def _remove_scratch_with_the_jvm(context: Any, jvm: Jvm) -> None:
 def _sign_snapshots(context: Any) -> None:
     """A session's author reaches every snapshot that Spark writes, but not those that only change metadata, such as a
     DELETE of whole files. Iceberg's own context reaches all of them, and is the same for the whole process."""
-    context._jvm.org.apache.iceberg.EnvironmentContext.put("mere.user", default_author())
+    context._jvm.org.apache.iceberg.EnvironmentContext.put(USER, default_author())
 
 
 def _cancel(context: Any) -> None:

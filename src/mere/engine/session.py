@@ -19,6 +19,7 @@ from mere.engine.translate import is_from_spark, was_interrupted
 from mere.engine.warm import discovery
 from mere.engine.warm import engine as warm
 from mere.errors import EngineError, SparkFailed
+from mere.lake.iceberg.properties import AUTHOR
 from mere.lake.storage.port import place
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def session_on_server(lake: Lake, ref: str = "main", *, settings: SparkSettings 
 
 def _on_ref(opened: Session, ref: str, author: str | None) -> Session:
     try:
-        signed = {"spark.sql.iceberg.snapshot-property.mere.author": author or default_author()}
+        signed = {f"spark.sql.iceberg.snapshot-property.{AUTHOR}": author or default_author()}
         opened._driver.configure(opened.spark, signed)
         opened.use(ref)
     except BaseException as exc:

@@ -9,7 +9,8 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringType
 
-from mere.lake.iceberg.keys import KEY, as_text, names_in
+from mere.lake.iceberg.keys import as_text, names_in
+from mere.lake.iceberg.properties import KEY
 from mere.lake.iceberg.schema import key_of
 from mere.lake.lake import Lake
 

@@ -22,7 +22,7 @@ from mere.engine.session import Session
 from mere.engine.translate import explain
 from mere.errors import MetadataMissing, ReadOnlyRef, TableNotFound, Unguarded, UsageError
 from mere.lake import faults
-from mere.lake.iceberg.metadata import ORIGIN
+from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind
 

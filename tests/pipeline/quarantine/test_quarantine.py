@@ -14,7 +14,7 @@ import pytest
 
 from mere.audits.rules import TIME
 from mere.lake import faults
-from mere.lake.refs.guards import SAMPLE
+from mere.lake.iceberg.properties import SAMPLE
 from mere.names import TableName
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import LANDING, Shop

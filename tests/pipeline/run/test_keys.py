@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mere.lake.iceberg.keys import KEY
+from mere.lake.iceberg.properties import KEY
 from mere.lake.iceberg.schema import identifier
 from mere.pipeline.build import model as build
 from mere.serve.catalog.inventory import shape_of

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-KEY = "mere.key"
+from mere.lake.iceberg.properties import KEY
+
 _NAME = re.compile(r'(?:^|,)\s*(?:("(?:[^"]|"")*")\s*(?=,|$)|([^,]*))')
 _FLOATS = ("float", "double")
 

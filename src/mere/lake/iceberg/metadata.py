@@ -19,13 +19,13 @@ from typing import Any
 import orjson
 
 from mere.errors import LakeUnreadable
-from mere.lake.iceberg.keys import KEY, identified
+from mere.lake.iceberg.keys import identified
+from mere.lake.iceberg.properties import KEY
 from mere.lake.log.commits import Stats
 from mere.lake.storage.port import Storage
 
 Json = dict[str, Any]
 
-ORIGIN = "mere.adopted-from"  # the property that keeps where the metadata of an adopted table was
 _KNOWN = 5000
 # In JSON a quote inside of a string has a backslash before it, so that these are nothing but keys; and of objects with
 # keys of the user's own, the values are strings.

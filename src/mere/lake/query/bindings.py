@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
 from mere.lake.iceberg import manifests
-from mere.lake.iceberg.metadata import ORIGIN, Json, Metadata
+from mere.lake.iceberg.metadata import Json, Metadata
+from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.query import errors, scans, views
 from mere.lake.query.duckdb import equip
 from mere.lake.query.tables import TableSet

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mere.errors import UsageError
 from mere.lake.iceberg.metadata import Metadata, Snapshot
+from mere.lake.iceberg.properties import RUN
 from mere.lake.query import scans
 from mere.lake.query.duckdb import opened
 from mere.lake.storage.port import canonical
@@ -65,7 +66,7 @@ def _step(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapsh
         stats.rows_removed,
         snapshot.count("total-data-files"),
         snapshot.count("total-files-size"),
-        snapshot.summary.get("mere.run"),
+        snapshot.summary.get(RUN),
     )
 
 

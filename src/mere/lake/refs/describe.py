@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from mere.errors import LakeError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot, growth
+from mere.lake.iceberg.properties import AUTHOR, USER
 from mere.lake.log.commits import Change, Commit, CommitKind, Entry, Kind, Space
 
 
@@ -34,7 +35,7 @@ def described(commit: Commit, reader: MetadataReader) -> Commit:
         return commit
     changes = tuple(counted(change, reader) for change in commit.changes)
     made = next((snapshot for change in changes if (snapshot := _made(change, reader))), None)
-    author = (made.summary.get("mere.author") or _engine(made)) if made else None
+    author = (made.summary.get(AUTHOR) or _engine(made)) if made else None
     return replace(commit, changes=changes, author=author, message=_message(changes, made))
 
 
@@ -57,7 +58,7 @@ def _made(change: Change, reader: MetadataReader) -> Snapshot | None:
 
 
 def _engine(snapshot: Snapshot) -> str | None:
-    return snapshot.summary.get("mere.user") or snapshot.summary.get("engine-name")
+    return snapshot.summary.get(USER) or snapshot.summary.get("engine-name")
 
 
 def _message(changes: tuple[Change, ...], made: Snapshot | None) -> str:

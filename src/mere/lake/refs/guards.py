@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from mere.errors import Unguarded
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
+from mere.lake.iceberg.properties import SAMPLE
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space
 from mere.names import MAIN
 
 # Engines then refuse to expire snapshots, remove orphan files or purge, and leave old metadata files alone.
 PROPERTIES = {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
-# Set on a table that was built from a part of the data: it may stand on any branch but main.
-SAMPLE = "mere.sample"
 _DEFAULTS = {"gc.enabled": "true", "write.metadata.delete-after-commit.enabled": "false"}
 
 

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from mere.errors import LakeError, TableNotFound, Unguarded, UsageError
 from mere.lake import faults
 from mere.lake.iceberg.files import Reach, read_metadata
-from mere.lake.iceberg.metadata import ORIGIN, Metadata
+from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space
 from mere.lake.query.types import duckdb_type
 from mere.lake.refs.guards import Guard

@@ -20,6 +20,7 @@ import orjson
 from mere.engine.frames import from_rows
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.properties import DUMPS
 from mere.pipeline.build.fold import AT, HERE, Fold
 from mere.pipeline.build.merge_rows import kept, merge_into
 from mere.pipeline.build.subject import NOTHING, SHOWN, TOGETHER, Subject, fold_of, looks_of, past_of, refuse, rows_at
@@ -35,8 +36,6 @@ from mere.windows import NEVER, Spans, stamp
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# The times of all dumps that are in a history, in microseconds since 1970.
-PROPERTY = "mere.dumps"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -69,13 +68,13 @@ def build(subject: Subject, table: Metadata | None) -> Iterator[Spans]:
                 merge_into(model.name, keys, rows, [*fold.key, VALID_FROM], spark)
         known |= owners.keys()
         text = orjson.dumps(sorted(known)).decode()
-        spark.sql(f"ALTER TABLE {name_of(model.name)} SET TBLPROPERTIES ('{PROPERTY}' = '{text}')")
+        spark.sql(f"ALTER TABLE {name_of(model.name)} SET TBLPROPERTIES ('{DUMPS}' = '{text}')")
         yield NEVER
 
 
 def _known(subject: Subject, table: Metadata) -> set[int]:
     """Of a history that mere did not build, those at which something changed."""
-    if text := table.properties.get(PROPERTY):
+    if text := table.properties.get(DUMPS):
         return set(orjson.loads(text))
     stands = subject.shop.spark.table(name_of(subject.model.name))
     times = stands.selectExpr(f"explode(array({VALID_FROM}, {VALID_TO})) AS at").where("at IS NOT NULL")

@@ -20,11 +20,10 @@ from mere.errors import LakeConflict, RunFailed
 from mere.lake import faults
 from mere.lake.diff import changes
 from mere.lake.iceberg.metadata import Metadata, Snapshot, growth
-from mere.lake.iceberg.properties import LINEAGE
+from mere.lake.iceberg.properties import LINEAGE, SAMPLE, WRITTEN
 from mere.lake.iceberg.timeline import Timeline
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit, Key, Stats
-from mere.lake.refs.guards import SAMPLE
 from mere.names import TableName
 from mere.pipeline.build import merge, scd2
 from mere.pipeline.build.accounting import NONE, Accounting, rows_in_windows, rows_read, rows_written
@@ -46,7 +45,7 @@ from mere.pipeline.state.signed import Signed, sign
 from mere.pipeline.state.state import PROPERTY, Point, Points, State
 from mere.pipeline.write import changes as changed
 from mere.pipeline.write import query, table, timeless
-from mere.pipeline.write.query import WRITTEN, Workshop
+from mere.pipeline.write.query import Workshop
 from mere.project.kinds import Kind
 from mere.project.model import Model
 from mere.sources.cache import cache_folder

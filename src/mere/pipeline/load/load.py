@@ -18,6 +18,7 @@ from mere.audits.quarantine import RULES, Counts, broken_rules, row_rules
 from mere.errors import RunFailed
 from mere.lake import faults
 from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.properties import REPLACES, WRITTEN
 from mere.lake.lake import Lake
 from mere.pipeline.load.batch_rows import Brought, Known, Place, Way, bring
 from mere.pipeline.load.formats.lines import with_lines
@@ -27,9 +28,8 @@ from mere.pipeline.load.records import LINE, RAW, WHY
 from mere.pipeline.load.unseen import Unseen
 from mere.pipeline.plan.steps import Step
 from mere.pipeline.quarantine.lookups import looked_up
-from mere.pipeline.state.replaced import REPLACES
 from mere.pipeline.write.companions import Signatures, signature
-from mere.pipeline.write.query import WRITTEN, Workshop, literal, writer
+from mere.pipeline.write.query import Workshop, literal, writer
 from mere.pipeline.write.table import expr, prepare
 from mere.project.files.source import READABLE
 from mere.project.model import Model

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mere.audits.audit import Audit
 from mere.errors import LakeConflict, LeaseHeld, MereError, RunFailed
 from mere.lake import faults
+from mere.lake.iceberg.properties import RUN
 from mere.lake.log.commits import Commit
 from mere.lake.log.fence import Fence
 from mere.lake.log.runs import Run
@@ -365,7 +366,7 @@ class _Running:
             drivers=_drivers(step.model for step in due.building),
         )
         self._stack.enter_context(opened)
-        opened.spark.conf.set("spark.sql.iceberg.snapshot-property.mere.run", self.id)
+        opened.spark.conf.set(f"spark.sql.iceberg.snapshot-property.{RUN}", self.id)
         if opened.about:
             self.listen(Event("engine", about={"where": opened.about}))
         return opened

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mere.lake.iceberg.keys import KEY, as_text
+from mere.lake.iceberg.keys import as_text
 from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.properties import KEY
 from mere.project.model import Model
 
 

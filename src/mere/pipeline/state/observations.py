@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from mere.lake.iceberg.metadata import Metadata, Snapshot
+from mere.lake.iceberg.properties import RUN
 from mere.pipeline.state.state import Point
-
-# In the summary of every snapshot that a run writes: its id.
-RUN = "mere.run"
 
 _TICK = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from mere.lake.iceberg.metadata import Metadata
-
-# In the summary of a snapshot whose rows come in place of others, which the snapshot before it has deleted.
-REPLACES = "mere.replaces"
+from mere.lake.iceberg.properties import REPLACES
 
 
 def only_added(metadata: Metadata, since: int | None) -> list[tuple[int, int]] | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.properties import SAMPLE
 from mere.lake.lake import Lake
-from mere.lake.refs.guards import SAMPLE
 from mere.names import TableName
 from mere.pipeline.state.state import PROPERTY, State
 from mere.pipeline.state.unfinished import form_of

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.properties import REPLACES, WRITTEN
 from mere.lake.iceberg.schema import partitionings
 from mere.names import TableName
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.layout import are_cut_at_windows, partitions
-from mere.pipeline.state.replaced import REPLACES
 from mere.pipeline.state.state import Point
 from mere.pipeline.write.changes import (
     CHANGE,
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 # Below this, a shuffle that gathers the rows of a partition costs more than the few small files that it saves.
 _SMALL = 64 * 1024 * 1024
-# In the summary of the snapshots in which a model's own rows came: its name.
-WRITTEN = "mere.model"
 # Views of all runs of this process: two sessions may share them.
 _numbers = count()
 
