@@ -12,11 +12,11 @@ from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
 from mere.lake.query.tables import TableSet
+from mere.lake.refs.premises import Premises
 from mere.names import TableName
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff
-    from mere.lake.lake import Lake
     from mere.lake.query import Limits
 
 
@@ -120,7 +120,7 @@ class Diff:
         return rowdiff.row_diffs(self, rowdiff.Options(key, samples, limits), tables)
 
 
-def parent_of(lake: Lake, ref: str) -> str:
+def parent_of(lake: Premises, ref: str) -> str:
     """The branch that a ref was forked from: what it is compared with if nothing else is named."""
     base = lake.resolve(ref).base
     if base is None or base.parent is None:

@@ -9,13 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mere.errors import LakeError
 from mere.lake.log.process import Process
-
-if TYPE_CHECKING:
-    from mere.lake.store.port import Lease, Store
 
 BEAT = timedelta(seconds=10)
 _MISSED = 3  # beats, after which nobody believes that it lives
@@ -120,7 +117,22 @@ def shown(holder: str) -> str:
     return holder.rpartition(" ")[0] if holder.startswith("run ") and holder.count(" ") == 2 else holder
 
 
-def is_alive(store: Store, id_: str, leases: Iterable[Lease]) -> bool:
+class Held(Protocol):
+    """A lease, as far as it is of interest here."""
+
+    @property
+    def holder(self) -> str: ...
+
+
+class Runs(Protocol):
+    """The part of a store in which runs are kept."""
+
+    def run(self, id_: str) -> Run | None: ...
+    def now(self) -> datetime: ...
+    def beat_run(self, id_: str, branch: str) -> bool: ...
+
+
+def is_alive(store: Runs, id_: str, leases: Iterable[Held]) -> bool:
     """By its leases or by its heartbeat: a run that has only to publish holds none. Whose process is gone has neither,
     though its leases take their time to expire."""
     found = store.run(id_)
@@ -132,7 +144,7 @@ def is_alive(store: Store, id_: str, leases: Iterable[Lease]) -> bool:
 
 
 @contextmanager
-def beating(store: Store, run: Run, lost: Callable[[], None], every: timedelta | None = None) -> Iterator[None]:
+def beating(store: Runs, run: Run, lost: Callable[[], None], every: timedelta | None = None) -> Iterator[None]:
     """A run says that it lives for as long as the block lasts. `lost` is called when it is somebody else's."""
     done = threading.Event()
 

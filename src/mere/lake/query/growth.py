@@ -12,13 +12,12 @@ from mere.lake.iceberg.metadata import Metadata, Snapshot
 from mere.lake.iceberg.properties import RUN
 from mere.lake.query import scans
 from mere.lake.query.duckdb import opened
-from mere.lake.storage.port import canonical
+from mere.lake.query.tables import ReadableLake
+from mere.lake.storage.port import Storage, canonical
 from mere.sql.spelling.standard import literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from mere.lake.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Step:
     run: str | None
 
 
-def growth(lake: Lake, table: str, at: str, limit: int) -> list[Step]:
+def growth(lake: ReadableLake, table: str, at: str, limit: int) -> list[Step]:
     """The last snapshots of a table at a ref, oldest first."""
     tables = lake.at(at)
     metadata = tables.metadata(table)
@@ -44,7 +43,7 @@ def growth(lake: Lake, table: str, at: str, limit: int) -> list[Step]:
         raise UsageError(f"{table} is a view, which has no snapshots.", remedy=f"See: mere lineage {table} --up")
     way = list(_way(metadata))[:limit]
     with opened(lake.storage) as connection:
-        return [_step(connection, table, metadata, each, lake) for each in reversed(way)]
+        return [_step(connection, table, metadata, each, lake.storage) for each in reversed(way)]
 
 
 def _way(metadata: Metadata) -> Iterator[Snapshot]:
@@ -55,13 +54,13 @@ def _way(metadata: Metadata) -> Iterator[Snapshot]:
         snapshot = metadata.snapshot(snapshot.parent) if snapshot.parent is not None else None
 
 
-def _step(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapshot: Snapshot, lake: Lake) -> Step:
+def _step(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapshot: Snapshot, storage: Storage) -> Step:
     stats = snapshot.stats
     return Step(
         snapshot.id,
         datetime.fromtimestamp(snapshot.at_ms / 1000, UTC),
         snapshot.operation,
-        _rows(connection, table, metadata, snapshot, lake),
+        _rows(connection, table, metadata, snapshot, storage),
         stats.rows_added,
         stats.rows_removed,
         snapshot.count("total-data-files"),
@@ -70,8 +69,8 @@ def _step(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapsh
     )
 
 
-def _rows(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapshot: Snapshot, lake: Lake) -> int:
-    if scans.is_for_duckdb(table, metadata, snapshot, lake.storage):
+def _rows(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapshot: Snapshot, storage: Storage) -> int:
+    if scans.is_for_duckdb(table, metadata, snapshot, storage):
         item = f"iceberg_scan({literal(canonical(metadata.location))}, snapshot_from_id = {snapshot.id})"
         found = connection.execute(f"SELECT count(*) FROM {item}").fetchone()
         assert found
@@ -80,6 +79,6 @@ def _rows(connection: DuckDBPyConnection, table: str, metadata: Metadata, snapsh
 
     from mere.lake.storage.s3 import pyiceberg_properties
 
-    properties = pyiceberg_properties(lake.storage.s3) if lake.storage.s3 else {}
+    properties = pyiceberg_properties(storage.s3) if storage.s3 else {}
     scan = StaticTable.from_metadata(metadata.location, properties).scan(snapshot_id=snapshot.id)
     return len(scan.to_arrow())

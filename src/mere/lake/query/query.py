@@ -16,7 +16,7 @@ from mere.lake.query import errors
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.destination import all_or_nothing
 from mere.lake.query.duckdb import Limits, connect
-from mere.lake.query.tables import TableSet
+from mere.lake.query.tables import ReadableLake, TableSet
 from mere.lake.query.types import columns
 from mere.lake.storage.port import canonical
 from mere.names import near
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
-    from mere.lake.lake import Lake
 
 Explain = Callable[[], AbstractContextManager[None]]
 
@@ -89,7 +88,7 @@ class Result:
         self.close()
 
 
-def query(lake: Lake, sql: str, at: str = "main", limits: Limits | None = None) -> Result:
+def query(lake: ReadableLake, sql: str, at: str = "main", limits: Limits | None = None) -> Result:
     """Run one statement that reads. Names without a ref are read at `at`; all refs are read at one instant."""
     connection = connect(limits)
     try:
@@ -99,7 +98,7 @@ def query(lake: Lake, sql: str, at: str = "main", limits: Limits | None = None) 
         raise
 
 
-def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Result:
+def _run(lake: ReadableLake, connection: DuckDBPyConnection, sql: str, at: str) -> Result:
     explained = _Explained(lake, sql, at)
     with explained():
         statement = explained.statement = statements.read(connection, sql)
@@ -118,7 +117,7 @@ def _run(lake: Lake, connection: DuckDBPyConnection, sql: str, at: str) -> Resul
     return Result(connection, sets[at].commit, explained)
 
 
-def _refs(lake: Lake, statement: Statement) -> Iterator[str]:
+def _refs(lake: ReadableLake, statement: Statement) -> Iterator[str]:
     """The first parts of names that are refs. One that is none may be a column's table: DuckDB will say."""
     for text in {name.parts[0] for name in statement.names if len(name.parts) > 2}:
         for spelling in dict.fromkeys((text, text.lower())):
@@ -171,7 +170,7 @@ def _of_reading(found: errors.Details, bindings: Bindings, sql: str, position: i
 class _Explained:
     """Turns DuckDB's errors into mere's, knowing how far the query has come."""
 
-    def __init__(self, lake: Lake, sql: str, at: str) -> None:
+    def __init__(self, lake: ReadableLake, sql: str, at: str) -> None:
         self.lake = lake
         self.at = at
         self.sql = sql

@@ -12,10 +12,10 @@ from mere.lake.iceberg.properties import OWN, STATE
 from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
 from mere.lake.log.commits import Change, Commit, Key, Kind, Stats
 from mere.lake.refs.describe import readable
+from mere.lake.refs.premises import Premises
 from mere.names import TableName
 
 if TYPE_CHECKING:
-    from mere.lake.lake import Lake
     from mere.lake.query.tables import TableSet
 
 
@@ -131,7 +131,7 @@ def _line(snapshot: Snapshot, metadata: Metadata) -> SnapshotLine:
 # Through time
 
 
-def history(lake: Lake, table: str, ref: str) -> Iterator[Moment]:
+def history(lake: Premises, table: str, ref: str) -> Iterator[Moment]:
     """The table at each commit that changed it, newest first."""
     key = Key.of(TableName.parse(table))
     for commit in lake.log(ref, table):

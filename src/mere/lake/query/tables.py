@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mere.errors import TableNotFound
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.log.commits import Commit, Entries, Entry, Key, Kind, Space
-from mere.names import TableName, near
+from mere.lake.refs.premises import Premises
+from mere.names import MAIN, TableName, near
 
 if TYPE_CHECKING:
     from mere.lake.query import Limits
@@ -69,3 +70,10 @@ class TableSet:
     @staticmethod
     def _key(table: str | TableName) -> Key:
         return Key.of(TableName.parse(table) if isinstance(table, str) else table)
+
+
+class ReadableLake(Premises, Protocol):
+    """What gives the tables of its refs."""
+
+    def at(self, ref: str = MAIN) -> TableSet: ...
+    def at_each(self, refs: Collection[str]) -> dict[str, TableSet]: ...

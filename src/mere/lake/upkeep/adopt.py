@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, TableNotFound, Unguarded, UsageError
 from mere.lake import faults
@@ -28,12 +27,10 @@ from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Ke
 from mere.lake.query.types import duckdb_type
 from mere.lake.refs.guards import Guard
 from mere.lake.refs.history import commit_found
+from mere.lake.refs.premises import Premises
 from mere.lake.storage.port import Storage
 from mere.lake.upkeep.discover import Found, Source
 from mere.names import MAIN, TableName, near
-
-if TYPE_CHECKING:
-    from mere.lake.lake import Lake
 
 # Files would land in folders that the old owner, or another table, sweeps.
 _ELSEWHERE = (
@@ -90,7 +87,7 @@ class Adoption:
         return tuple(candidate for candidate in self.tables if candidate.refusals)
 
 
-def adopt(lake: Lake, request: Request) -> Adoption:
+def adopt(lake: Premises, request: Request) -> Adoption:
     """All tables in one commit, or none."""
     chosen = _chosen(request)
     standing = lake.store.heads([request.on])[request.on].entries
@@ -140,7 +137,7 @@ def _matching(found: Sequence[Found], patterns: Sequence[str]) -> list[Found]:
 class _Examiner:
     """Finds every reason against a table, not only the first."""
 
-    def __init__(self, lake: Lake, request: Request, standing: Entries, taken: Collection[str]) -> None:
+    def __init__(self, lake: Premises, request: Request, standing: Entries, taken: Collection[str]) -> None:
         self._lake = lake
         self._request = request
         self._standing = standing
@@ -148,7 +145,7 @@ class _Examiner:
         self._storage = lake.storage
         # A view may have been made in the source's own catalog, and then loses that name.
         catalog = request.source.catalog or ""
-        self._refs = {ref.name for ref in lake.refs()}
+        self._refs = {ref.name for ref in lake.store.refs()}
         refs = self._refs | ({catalog} if catalog else set())
         self._guard = Guard(lake.reader, catalog, refs, request.on)
 
@@ -277,7 +274,7 @@ def _is_encrypted(metadata: Metadata) -> bool:
     return by_property or bool(metadata.raw.get("encryption-keys")) or any("key-id" in each for each in snapshots)
 
 
-def _commit(lake: Lake, request: Request, tables: Sequence[Candidate]) -> Commit:
+def _commit(lake: Premises, request: Request, tables: Sequence[Candidate]) -> Commit:
     written: dict[TableName, Entry] = {}
     for candidate in tables:
         if candidate.adopted:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from mere.errors import LakeError, LakeUnreadable, MetadataMissing, RefNotFound
 from mere.lake import faults
@@ -23,13 +22,11 @@ from mere.lake.log.commits import Commit
 from mere.lake.log.refs import Ref
 from mere.lake.refs import attempts
 from mere.lake.refs.places import claim, require_own
+from mere.lake.refs.premises import Premises
 from mere.lake.storage.port import Storage, StoredFile
 from mere.lake.store.port import Moved, Store
 from mere.lake.upkeep.leavings import Leavings, Live, Policy, find_leavings
 from mere.names import run_of
-
-if TYPE_CHECKING:
-    from mere.lake.lake import Lake
 
 GRACE = timedelta(hours=24)
 KEEP_RUNS = timedelta(days=7)
@@ -73,7 +70,7 @@ class Sweep:
 
 
 def sweep(
-    lake: Lake,
+    lake: Premises,
     *,
     dry_run: bool = False,
     grace: timedelta = GRACE,
@@ -214,7 +211,7 @@ class _Files:
     kept: dict[Kept, int]
 
 
-def _sort(lake: Lake, look: _Look, policy: Policy, live_since: datetime | None) -> _Files:
+def _sort(lake: Premises, look: _Look, policy: Policy, live_since: datetime | None) -> _Files:
     """Each file of the warehouse into one heap."""
     before = lake.store.doomed()
     files = _Files({}, [], [], dict.fromkeys(Kept, 0))
@@ -247,7 +244,7 @@ def _keep_reason(file: StoredFile, look: _Look, policy: Policy, live_since: date
 # what is done
 
 
-def _carry_out(lake: Lake, leavings: Leavings, commits: _Commits, look: _Look, files: _Files) -> _Files:
+def _carry_out(lake: Premises, leavings: Leavings, commits: _Commits, look: _Look, files: _Files) -> _Files:
     store = lake.store
     for ref in leavings.refs:
         _delete_ref(store, ref)
@@ -272,7 +269,7 @@ def _delete_ref(store: Store, ref: Ref) -> None:
         store.delete_ref(ref.name, expected=ref)
 
 
-def _delete(lake: Lake, commits: _Commits, look: _Look, files: Sequence[StoredFile]) -> Iterator[StoredFile]:
+def _delete(lake: Premises, commits: _Commits, look: _Look, files: Sequence[StoredFile]) -> Iterator[StoredFile]:
     doomed = _Look(lake.storage)  # what only commits reach that may still be brought back
     for start in range(0, len(files), _BATCH):
         pointers = lake.store.pointers(expired=commits.waiting)
