@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import ConfigError
+from mere.lake.iceberg.metadata import Json
+from mere.lake.iceberg.types import TypeVisitor
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,12 +78,12 @@ def of_iceberg(kind: Any) -> pa.DataType:
     """A type as a table's metadata has it."""
     import pyarrow as pa
 
-    if isinstance(kind, str):
-        name = kind.partition("[")[0]
-        return of_spark(_OF_ICEBERG.get(name, name))
-    match kind["type"]:
-        case "list":
-            return pa.list_(of_iceberg(kind["element"]))
-        case "map":
-            return pa.map_(of_iceberg(kind["key"]), of_iceberg(kind["value"]))
-    return pa.struct([pa.field(each["name"], of_iceberg(each["type"])) for each in kind["fields"]])
+    def struct(fields: Sequence[tuple[Json, pa.DataType]]) -> pa.DataType:
+        return pa.struct([pa.field(each["name"], type_) for each, type_ in fields])
+
+    return TypeVisitor(_of_primitive, pa.list_, pa.map_, struct)(kind)
+
+
+def _of_primitive(text: str) -> pa.DataType:
+    name = text.partition("[")[0]
+    return of_spark(_OF_ICEBERG.get(name, name))

@@ -8,6 +8,7 @@ from typing import Any
 
 from mere.lake.iceberg.keys import key_names
 from mere.lake.iceberg.metadata import Json, Metadata
+from mere.lake.iceberg.types import type_text
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,6 @@ def _inner(type_: Any, prefix: str) -> Iterator[Field]:
             required = part == "key" or type_.get(f"{part}-required", False)
             yield Field(type_[f"{part}-id"], prefix + part, type_text(type_[part]), required, None)
             yield from _inner(type_[part], f"{prefix}{part}.")
-
-
-def type_text(type_: Any) -> str:
-    if not isinstance(type_, dict):
-        return str(type_)
-    if type_["type"] == "list":
-        return f"list<{type_text(type_['element'])}>"
-    if type_["type"] == "map":
-        return f"map<{type_text(type_['key'])}, {type_text(type_['value'])}>"
-    inner = ", ".join(f"{field['name']}: {type_text(field['type'])}" for field in type_.get("fields", []))
-    return f"struct<{inner}>"
 
 
 def key_of(metadata: Metadata) -> tuple[str, ...]:

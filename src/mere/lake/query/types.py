@@ -1,11 +1,13 @@
-"""Iceberg's types as DuckDB's."""
+"""Iceberg's types as DuckDB's and as Spark's."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
 
 from mere.lake.iceberg.metadata import Json
+from mere.lake.iceberg.types import TypeVisitor
+from mere.sql.duckdb.types import UNKNOWN
 from mere.sql.spelling.standard import quoted
 
 _TYPES = {
@@ -25,6 +27,18 @@ _TYPES = {
     "binary": "BLOB",
     "variant": "VARIANT",
 }
+_IN_SPARK = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "string": "string",
+    "binary": "binary",
+}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -39,22 +53,39 @@ def no_rows(schema: Json) -> str:
     return f"SELECT {found or 'NULL'} LIMIT 0"
 
 
-def duckdb_type(type_: Any) -> str | None:
-    if isinstance(type_, dict):
-        return _nested(type_)
+def _in_duckdb(type_: str) -> str | None:
     if decimal := _DECIMAL.fullmatch(type_):
         return f"DECIMAL({decimal[1]}, {decimal[2]})"
     return "BLOB" if type_.startswith("fixed[") else _TYPES.get(type_)
 
 
-def _nested(type_: Json) -> str | None:
-    if type_["type"] == "list":
-        element = duckdb_type(type_["element"])
-        return f"{element}[]" if element else None
-    if type_["type"] == "map":
-        key, value = duckdb_type(type_["key"]), duckdb_type(type_["value"])
-        return f"MAP({key}, {value})" if key and value else None
-    fields = columns(type_)
+def _struct_in_duckdb(fields: Sequence[tuple[Json, str | None]]) -> str | None:
     if not all(type_ for _, type_ in fields):
         return None
-    return f"STRUCT({', '.join(f'{quoted(name)} {type_}' for name, type_ in fields)})"
+    inner = ", ".join(f"{quoted(field['name'])} {type_}" for field, type_ in fields)
+    return f"STRUCT({inner})"
+
+
+duckdb_type: TypeVisitor[str | None] = TypeVisitor(
+    _in_duckdb,
+    lambda element: f"{element}[]" if element else None,
+    lambda key, value: f"MAP({key}, {value})" if key and value else None,
+    _struct_in_duckdb,
+)
+
+
+def _in_spark(type_: str) -> str:
+    if decimal := _DECIMAL.fullmatch(type_):
+        return f"decimal({decimal[1]},{decimal[2]})"
+    return _IN_SPARK.get(type_, UNKNOWN)
+
+
+def _struct_in_spark(fields: Sequence[tuple[Json, str]]) -> str:
+    inner = ",".join(f"`{field['name']}`:{type_}" for field, type_ in fields)
+    return f"struct<{inner}>"
+
+
+# As it stands in `proven.tsv`; `unknown` for one that nothing was proven of.
+spark_type: TypeVisitor[str] = TypeVisitor(
+    _in_spark, lambda element: f"array<{element}>", lambda key, value: f"map<{key},{value}>", _struct_in_spark
+)

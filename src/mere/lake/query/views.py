@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from mere.errors import QueryError
 from mere.lake.iceberg.metadata import Json, Metadata
-from mere.lake.query.types import columns
+from mere.lake.query.types import columns, spark_type
 from mere.names import TableName
-from mere.sql.duckdb.types import Columns, of_iceberg
+from mere.sql.duckdb.types import Columns
 from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
 
 
 def columns_of(schema: Json) -> Columns:
-    return [(field["name"], of_iceberg(field["type"])) for field in schema["fields"]]
+    return [(field["name"], spark_type(field["type"])) for field in schema["fields"]]
 
 
 def untranslatable(name: str, why: str, dialect: str = "spark") -> QueryError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mere.audits.audit import Audit
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.schema import type_text
+from mere.lake.iceberg.types import type_text
 from mere.lake.query.tables import TableSet
 from mere.pipeline.plan.steps import Plan, Step
 from mere.project.model import Model

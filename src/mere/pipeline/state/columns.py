@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from mere.lake.iceberg.types import TypeVisitor
+
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _WIDER = {("int", "bigint"), ("float", "double")}
 _FROM_ICEBERG = {
@@ -66,24 +68,22 @@ def _plain(name: str) -> str:
 
 def of_table(schema: Mapping[str, Any]) -> tuple[Column, ...]:
     """From a schema in a metadata file."""
+    return _columns((each, _from_iceberg(each["type"])) for each in schema.get("fields", []))
+
+
+def _columns(fields: Iterable[tuple[Mapping[str, Any], Type]]) -> tuple[Column, ...]:
     return tuple(
-        Column(each["name"], _from_iceberg(each["type"]), each.get("required", False), each.get("doc") or "")
-        for each in schema.get("fields", [])
+        Column(each["name"], type_, each.get("required", False), each.get("doc") or "") for each, type_ in fields
     )
 
 
-def _from_iceberg(kind: Any) -> Type:
-    if not isinstance(kind, dict):
-        text = str(kind)
-        if text.startswith("fixed["):
-            return "binary"
-        return _FROM_ICEBERG.get(text, text.replace(" ", ""))
-    match kind["type"]:
-        case "struct":
-            return Struct(of_table(kind))
-        case "list":
-            return Array(_from_iceberg(kind["element"]))
-    return Map(_from_iceberg(kind["key"]), _from_iceberg(kind["value"]))
+def _primitive(text: str) -> Type:
+    if text.startswith("fixed["):
+        return "binary"
+    return _FROM_ICEBERG.get(text, text.replace(" ", ""))
+
+
+_from_iceberg: TypeVisitor[Type] = TypeVisitor(_primitive, Array, Map, lambda fields: Struct(_columns(fields)))
 
 
 def of_query(schema: Mapping[str, Any]) -> tuple[Column, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
+from mere.lake.iceberg.types import TypeVisitor
 from mere.serve import builtin
 from mere.serve.catalog.oids import PG_CATALOG
 from mere.serve.protocol.types import (
@@ -76,22 +76,22 @@ class BuiltIn:
         return self.words.endswith("[]")
 
 
-def of_iceberg(type_: Any) -> ColumnType:
-    """Structs and maps are json; a list is an array of what its elements are, and lists of lists have dimensions."""
-    if not isinstance(type_, dict):
-        return _of_primitive(type_)
-    if type_["type"] != "list":
-        return ColumnType(JSON)
-    element = of_iceberg(type_["element"])
-    oid = element.oid if element.dimensions else built_in()[element.oid].array
-    return ColumnType(oid, element.modifier, element.dimensions + 1)
-
-
 @cache
 def _of_primitive(type_: str) -> ColumnType:
     if decimal := _DECIMAL.fullmatch(type_):
         return ColumnType(NUMERIC, (int(decimal[1]) << 16 | int(decimal[2])) + 4)
     return ColumnType(BYTEA if type_.startswith("fixed[") else _PRIMITIVES.get(type_, TEXT))
+
+
+def _of_list(element: ColumnType) -> ColumnType:
+    oid = element.oid if element.dimensions else built_in()[element.oid].array
+    return ColumnType(oid, element.modifier, element.dimensions + 1)
+
+
+# Structs and maps are json; a list is an array of what its elements are, and lists of lists have dimensions.
+of_iceberg: TypeVisitor[ColumnType] = TypeVisitor(
+    _of_primitive, _of_list, lambda _key, _value: ColumnType(JSON), lambda _: ColumnType(JSON)
+)
 
 
 def precision(modifier: int) -> tuple[int, int] | None:

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 Columns = list[tuple[str, str]]  # names and types
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_OF_ICEBERG = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "date": "date",
-    "timestamp": "timestamp_ntz",
-    "timestamptz": "timestamp",
-    "string": "string",
-    "binary": "binary",
-}
 _IN_DUCKDB = {
     "boolean": "BOOLEAN",
     "tinyint": "TINYINT",
@@ -39,20 +26,6 @@ _IN_DUCKDB = {
 INTEGERS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
 UNKNOWN = "unknown"
 _MAX = 38
-
-
-def of_iceberg(type_: Any) -> str:
-    """A column's type; `unknown` for one that nothing was proven of."""
-    if isinstance(type_, str):
-        if decimal := _DECIMAL.fullmatch(type_):
-            return f"decimal({decimal[1]},{decimal[2]})"
-        return _OF_ICEBERG.get(type_, UNKNOWN)
-    if type_["type"] == "list":
-        return f"array<{of_iceberg(type_['element'])}>"
-    if type_["type"] == "map":
-        return f"map<{of_iceberg(type_['key'])},{of_iceberg(type_['value'])}>"
-    fields = ",".join(f"`{each['name']}`:{of_iceberg(each['type'])}" for each in type_["fields"])
-    return f"struct<{fields}>"
 
 
 def in_duckdb(type_: str) -> str | None:
