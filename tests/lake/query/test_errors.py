@@ -199,3 +199,11 @@ def test_a_manifest_that_lost_its_last_block_is_damage(lake: Lake) -> None:
     sync = content[-16:]
     manifest.write_bytes(content[: content.index(sync) + 16])
     assert "bytes instead of" in failure(lake, "select * from gold.orders")
+
+
+def test_a_manifest_list_that_lost_its_last_block_is_damage(lake: Lake) -> None:
+    """Nothing says how long it has to be."""
+    (manifest_list,) = Path(lake.at().pointer("gold.orders")).parent.glob("snap-*.avro")
+    content = manifest_list.read_bytes()
+    manifest_list.write_bytes(content[: content.index(content[-16:]) + 16])
+    assert f"{manifest_list} is cut short" in failure(lake, "select * from gold.orders")
