@@ -7,10 +7,11 @@ import shlex
 
 import pytest
 
+from mere.lake import faults
 from mere.pipeline.plan.remedies import on_branch, within
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.load.test_load import put
-from tests.pipeline.shop import Shop
+from tests.pipeline.shop import FIRST, SMALL, Shop, expected
 
 FILES = {
     "sources/bronze/f.yaml": "files: data/orders_*.csv\ncolumns: {id: bigint, city: string}\npath_columns: false\n",
@@ -111,6 +112,34 @@ def test_what_came_for_a_table_that_was_changed_outside_still_arrives_when_that_
     it("run")
     assert it.rows("select id from silver.log") == [(2,)]
     assert it.plan() == {}
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_table_that_is_changed_outside_while_a_run_builds_it(
+    at: int, shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop(SMALL)
+    it.land(*FIRST)
+    it("run")
+    it.land((6, 3, "2024-02-03T05:00", 100))
+    points = iter(range(9))
+
+    def meanwhile(point: str) -> None:
+        if point == "run.publishing" and next(points) == 0:
+            it.delete("gold.daily", "day = '2024-02-01'")
+
+    monkeypatch.setattr(faults, "hook", meanwhile)
+    run, said = it.failed_run()
+    ways = printed(said)
+    assert ways == [
+        f"mere plan --on run_{run} --accept gold.daily && mere run --resume {run}",
+        "mere run --full-refresh gold.daily",
+    ]
+    typed(it, ways[at])
+    it("run")
+    assert it.plan() == {}
+    whole = expected([*FIRST, (6, 3, "2024-02-03T05:00", 100)])["gold.daily"]
+    assert it.rows("gold.daily") == whole[1 - at :]
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -226,6 +255,11 @@ def test_in_a_run_the_decision_goes_with_the_run() -> None:
         "mere run --resume 1a --accept a.b && mere run --full-refresh a.b   to build it"
     )
     assert within("Mend it.", "run_1a") == "Mend it."
+    kept = "mere plan --accept a.b   to keep it\nmere run --full-refresh a.b   to build it"
+    assert on_branch(within(kept, "run_1a"), "main", "run_1a").splitlines() == [
+        "mere plan --on run_1a --accept a.b && mere run --resume 1a   to keep it",
+        "mere run --full-refresh a.b   to build it",
+    ]
     both = within("mere run --on dev --accept a.b   to go on\nmere run --on dev --full-refresh a.b", "run_1a")
     assert both.splitlines() == [
         "mere run --resume 1a --accept a.b   to go on",

@@ -22,6 +22,7 @@ _DECISION = re.compile(
 )
 _REBUILD = re.compile(r"mere run (?:--on \S+ )?--full-refresh \S+   to build it again$")
 _ACCEPT = re.compile(r"mere run (?:--on \S+ )?(--accept (\S+).*)")
+_KEEP = re.compile(r"mere plan (?:--on \S+ )?--accept \S+")
 
 
 def on_branch(remedy: str, target: str, ref: str) -> str:
@@ -42,9 +43,11 @@ def within(remedy: str, branch: str) -> str:
     run = run_of(branch)
     if _REBUILD.match(remedy) and branch != f"{RUN_PREFIX}{run}":
         return f"mere run   to begin anew, from what is published\n{remedy}"
+    resumed = f"mere run --resume {run}"  # which knows its branch
+    if keeping := _KEEP.match(remedy):
+        return f"{keeping[0]} && {resumed}{remedy[keeping.end() :]}"
     accepting = _ACCEPT.match(remedy)
     if accepting is None:
         return remedy
-    resumed = f"mere run --resume {run}"  # which knows its branch
     others = (f"{resumed} --accept {accepting[2]} && {line}" for line in remedy.splitlines()[1:])
     return "\n".join([f"{resumed} {accepting[1]}", *others])
