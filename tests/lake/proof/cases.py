@@ -446,6 +446,20 @@ select {0} as k, count(*) as n from vals group by {0} | PLAIN binary
 select {0} as k, count(*) as n from vals group by 1 | int
 select b1, i1, count(*) as n from vals group by all |
 select i1 as k, count(*) as n from vals group by i1 having count(*) > 30
+select {0} as k, count(*) as n from vals group by rollup({0}) | PLAIN
+select {0} as k, count(*) as n from vals group by cube({0}) | PLAIN
+select {0} as k, count(*) as n from vals group by grouping sets (({0}), ()) | PLAIN
+select {0} as k, count(*) as n from vals where r < 0 group by rollup({0}) | PLAIN
+select {0} as k, count(*) as n from vals where r < 0 group by cube({0}) | PLAIN
+select {0} as k, count(*) as n from vals where r < 0 group by grouping sets (({0}), ()) | PLAIN
+select i1, s1, count(*) as n, sum(r) as s, count(i1) as m from vals group by rollup(i1, s1)
+select i1, s1, count(*) as n, sum(r) as s, count(i1) as m from vals group by cube(i1, s1)
+select i1, s1, count(*) as n, max(i1) as m from vals group by grouping sets ((i1), (s1, i1), s1, ())
+select i1, b1, s1, count(*) as n from vals group by i1, rollup(b1, s1)
+select i1, s1, count(*) as n from vals group by i1, s1 with rollup
+select i1, s1, count(*) as n from vals group by i1, s1 with cube
+select i1, count(*) as n from vals group by rollup(i1) having i1 > 0
+select count(*) as n from vals where r < 0 group by rollup(i1) having count(*) >= 0
 select r, row_number() over (partition by {0} order by r) as n from vals | PLAIN
 select r, row_number() over (order by {0}, r) as n from vals | PLAIN
 select r, row_number() over (order by {0} desc, r) as n from vals | PLAIN

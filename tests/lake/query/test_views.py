@@ -192,6 +192,17 @@ def test_a_view_in_the_sql_of_another_engine_is_refused(lake: Lake) -> None:
     assert rows(lake, "from gold.both") == [(0.5,)]
 
 
+def test_totals_of_sets_of_keys_are_those_that_spark_makes(lake: Lake) -> None:
+    """Of no rows Spark makes no total, where other engines make one."""
+    count = "select customer, count(*) from orders where id {} group by rollup(customer)"
+    view(lake, "gold.some", count.format("> 0"), customer="string", n="long")
+    view(lake, "gold.none", count.format("< 0") + " having count(*) >= 0", customer="string", n="long")
+    assert sorted(rows(lake, "from gold.some"), key=str) == [("ann", 2), ("bob", 1), (None, 3)]
+    assert rows(lake, "from gold.none") == []
+    view(lake, "gold.total", "select count(*) from orders group by grouping sets (())", n="long")
+    assert "a GROUP BY of no key at all is not proven" in failure(lake, "from gold.total")
+
+
 def test_a_value_that_only_spark_can_be_trusted_with_is_refused_when_it_comes(lake: Lake) -> None:
     view(lake, "gold.text", "select cast(amount * 1e9 as string) from orders where id < 3", x="string")
     assert "a value here that DuckDB cannot be shown to have: read the view with Spark" in failure(

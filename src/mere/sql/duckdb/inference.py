@@ -6,7 +6,7 @@ Whatever is not understood is refused: an expression, a clause, an argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -254,13 +254,16 @@ class Inference:
         self._only(group, "expressions", "all")
         if group.args.get("all"):
             self._prove("group by all", group)
-        for key in group.expressions:
+        keys = list(_grouping_keys(group.expressions))
+        if group.expressions and not keys:
+            raise Unlike("a GROUP BY of no key at all is not proven to mean the same in DuckDB")
+        for how, key in keys:
             if isinstance(key, exp.Literal) and key.is_int:
                 type_ = self.value(node.expressions[int(key.name) - 1], frame)
             else:
                 self._clear(key, frame)
                 type_ = self.value(key, frame)
-            self._prove(f"group by {named(type_)}", group)
+            self._prove(" ".join(filter(None, ["group by", how, named(type_)])), group)
 
     def _ordered(self, node: exp.Expr, frame: Frame, outputs: Columns) -> None:
         for each in node.args["order"].expressions if node.args.get("order") is not None else ():
@@ -397,3 +400,14 @@ class Inference:
 def _renamed(columns: Columns, alias: exp.Expr | None) -> Columns:
     names = [each.name for each in alias.args.get("columns") or []] if alias is not None else []
     return [(names[at] if at < len(names) else name, type_) for at, (name, type_) in enumerate(columns)]
+
+
+def _grouping_keys(keys: Sequence[exp.Expr], how: str = "") -> Iterator[tuple[str, exp.Expr]]:
+    """Each key of a GROUP BY, and of which sets of keys it is part."""
+    for key in keys:
+        if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
+            yield from _grouping_keys(key.expressions, {"groupingsets": "grouping sets"}.get(key.key, key.key))
+        elif isinstance(key, exp.Tuple) and how:
+            yield from _grouping_keys(key.expressions, how)
+        else:
+            yield how, key.unnest() if how else key

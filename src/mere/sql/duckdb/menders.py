@@ -215,6 +215,11 @@ def _percentile(node: exp.Expr) -> exp.Expr:
 
 def _select(node: exp.Expr) -> exp.Expr:
     node.set("hint", None)  # it changes how Spark computes, not what
+    group, having = node.args.get("group"), node.args.get("having")
+    if group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        # Spark makes no total of no rows.
+        some = exp.GT(this=exp.Count(this=exp.Star()), expression=number("0"))
+        node.set("having", exp.Having(this=exp.and_(having.this, some) if having is not None else some))
     return node
 
 

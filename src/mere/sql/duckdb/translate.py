@@ -52,6 +52,12 @@ def read(sql: str) -> exp.Expr:
             value, low, high = (between.args[part] for part in ("this", "low", "high"))
             both = exp.and_(exp.GTE(this=value, expression=low), exp.LTE(this=value.copy(), expression=high))
             between.replace(exp.paren(both))
+    for group in list(query.find_all(exp.Group)):
+        for arg in ("rollup", "cube"):
+            if group.args.get(arg):  # GROUP BY a, b WITH ROLLUP
+                (sets,) = group.args[arg]
+                group.set("expressions", [type(sets)(expressions=group.expressions)])
+                group.set(arg, None)
     return query
 
 
