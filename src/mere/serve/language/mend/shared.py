@@ -31,8 +31,12 @@ _ASKED = "asks for room"
 
 def reads(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
-        return not node.meta.get("mended") and str(getattr(node.this, "name", node.this)).lower() in READING
+        return not node.meta.get("mended") and _name(node) in READING
     return isinstance(node, _NODES)
+
+
+def _name(node: exp.Anonymous) -> str:
+    return str(getattr(node.this, "name", node.this)).lower()
 
 
 def with_room(made: exp.Expr) -> exp.Expr:
@@ -55,7 +59,7 @@ def with_room(made: exp.Expr) -> exp.Expr:
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
     """Columns and constants of which it is made: in what has asked already, those have been counted."""
     for each in node.iter_expressions():
-        if each.meta.get(_ASKED) or isinstance(each, exp.DataType):
+        if each.meta.get(_ASKED) or isinstance(each, exp.DataType) or _is_error(each):
             continue
         if isinstance(each, exp.Literal):
             if len(each.name) > _LONG:
@@ -66,9 +70,14 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from _parts(each)
 
 
+def _is_error(node: exp.Expr) -> bool:
+    """It makes no text. To count one would raise it, whatever it stands behind."""
+    return isinstance(node, exp.Anonymous) and _name(node) == "error"
+
+
 def _is_whole(call: exp.Anonymous) -> bool:
     """An aggregate, or one that is computed once."""
-    return str(call.this).lower() in _AGGREGATES or not _is_of_rows(call)
+    return _name(call) in _AGGREGATES or not _is_of_rows(call)
 
 
 def _is_of_rows(node: exp.Expr) -> bool:
