@@ -21,8 +21,9 @@ from bench.sides.metadata import write_metadata
 from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.pipeline.plan.facts import facts
+from mere.pipeline.plan.kinds.inputs import points_of
 from mere.pipeline.plan.outcome import built
-from mere.pipeline.plan.plan import plan, points_of
+from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.state import PROPERTY
 from mere.project.graph import Graph

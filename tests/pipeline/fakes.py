@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from mere.names import TableName
+from mere.pipeline.plan.kinds.inputs import points_of
 from mere.pipeline.plan.outcome import built, under_way
-from mere.pipeline.plan.plan import plan, plan_model, points_of
+from mere.pipeline.plan.plan import plan, plan_model
 from mere.pipeline.plan.steps import Action, Delta, Load, Standing, Step, Wish
 from mere.pipeline.state.columns import Column
 from mere.pipeline.state.observations import Observation

@@ -6,7 +6,7 @@ import pytest
 
 from mere.errors import UsageError
 from mere.names import TableName
-from mere.pipeline.plan.plan import same_code
+from mere.pipeline.plan.kinds.inputs import same_code
 from mere.pipeline.state.state import shape_of
 from mere.project.kinds import Kind
 from mere.windows import Grain

@@ -34,8 +34,10 @@ from mere.pipeline.load.batch_rows import Place
 from mere.pipeline.load.load import Loading
 from mere.pipeline.plan.audits import unasked
 from mere.pipeline.plan.facts import LakeFacts, facts
+from mere.pipeline.plan.kinds.incremental import done_before
+from mere.pipeline.plan.kinds.inputs import points_of
 from mere.pipeline.plan.outcome import built, under_way
-from mere.pipeline.plan.plan import done_before, plan_model, points_of, reads_samples
+from mere.pipeline.plan.plan import plan_model, reads_samples
 from mere.pipeline.plan.remedies import on_branch, within
 from mere.pipeline.plan.steps import Action, Step, Wish
 from mere.pipeline.quarantine.sieve import Sieve

@@ -4,7 +4,7 @@ data may be mended."""
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,15 +12,13 @@ from mere.audits.quarantine import AT, FROM, RULES, RUN, TO
 from mere.lake.lake import Lake
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
-from mere.pipeline.plan import source as loading
-from mere.pipeline.plan.steps import Action, Facts, Step, Wish, load_of
+from mere.pipeline.plan.kinds import KINDS
+from mere.pipeline.plan.kinds.inputs import Given
+from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.state import PROPERTY
 from mere.project.graph import Graph
-from mere.project.kinds import Kind
 from mere.project.model import Model, Time
 from mere.windows import NEVER, Span, Spans, instant
-
-_WHY = "its quarantined rows are tried again"
 
 
 @dataclass(frozen=True)
@@ -103,23 +101,8 @@ def _named(table: TableName) -> str:
     return f"{quoted(table.namespace)}.{quoted(table.name)}"
 
 
-def with_retry(step: Step, facts: Facts, wish: Wish) -> Step:
+def with_retry(step: Step, given: Given) -> Step:
     """A step that tries them, too. What is built whole does so anyway."""
-    model = step.model
-    if model.name not in wish.retry or step.action in (Action.BUILD, Action.BLOCKED):
+    if step.model.name not in given.wish.retry or step.action in (Action.BUILD, Action.BLOCKED):
         return step
-    match model.kind:
-        case Kind.INCREMENTAL:
-            spans = step.spans | wish.retry[model.name]
-            pending, load = step.pending - spans, load_of(model, facts, spans)
-            tried = replace(step, action=Action.WINDOWS, spans=spans, timeless=True, pending=pending, load=load)
-        case Kind.SOURCE:
-            return loading.again(model, step, facts, _WHY)
-        case Kind.APPEND:
-            tried = replace(step, action=Action.ROWS)
-        case Kind.MERGE if any(each.key for each in model.inputs) and not any(each.changes for each in model.inputs):
-            tried = replace(step, action=Action.KEYS, load=load_of(model, facts))
-        case _:
-            tried = replace(step, action=Action.BUILD, load=load_of(model, facts))
-    reasons = () if step.action is Action.SKIP else step.reasons
-    return replace(tried, reasons=(*reasons, _WHY))
+    return KINDS[step.model.kind].retried(step, given, "its quarantined rows are tried again")

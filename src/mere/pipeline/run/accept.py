@@ -11,7 +11,7 @@ from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
 from mere.names import TableName
 from mere.pipeline.plan.facts import LakeFacts
-from mere.pipeline.plan.plan import points_of
+from mere.pipeline.plan.kinds.inputs import points_of
 from mere.pipeline.state.layout import layout_of
 from mere.pipeline.state.state import PROPERTY, Point, Points, State, settings_of, shape_of
 from mere.project.graph import Graph

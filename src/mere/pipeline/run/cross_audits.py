@@ -12,7 +12,7 @@ from mere.lake.log.commits import Space
 from mere.names import TableName
 from mere.pipeline.build.model import Built
 from mere.pipeline.plan.facts import LakeFacts
-from mere.pipeline.plan.plan import same_code
+from mere.pipeline.plan.kinds.inputs import same_code
 from mere.project.graph import Graph
 from mere.project.model import Model
 

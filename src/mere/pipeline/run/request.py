@@ -17,7 +17,8 @@ from mere.lake.log.commits import Commit
 from mere.lake.log.runs import Run
 from mere.names import MAIN, TableName
 from mere.pipeline.plan.facts import LakeFacts, facts
-from mere.pipeline.plan.plan import plan, same_code
+from mere.pipeline.plan.kinds.inputs import same_code
+from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Plan, Wish
 from mere.project.check.findings import Finding

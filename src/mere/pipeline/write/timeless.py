@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from mere.errors import RunFailed
 from mere.names import TableName
+from mere.pipeline.plan.kinds.timeless import Counts, counted, dropped, some
 from mere.pipeline.plan.steps import Facts, Step
-from mere.pipeline.plan.timeless import Counts, counted, dropped, some
 from mere.pipeline.state.state import State
 from mere.pipeline.write.query import Workshop, input_frame, timeless_query
 from mere.project.model import Model, NullTimes, Sql

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from mere.pipeline.plan.kinds.inputs import Given, skip
 from mere.pipeline.plan.steps import Action, Facts, Load, Step, Wish
 from mere.pipeline.state.state import State
 from mere.project.model import Model
@@ -26,8 +27,9 @@ def has_windows(model: Model) -> bool:
     return isinstance(feed, Files) and bool(Pattern.parse(feed.location).grain)
 
 
-def afresh(model: Model, facts: Facts, wish: Wish, *because: str) -> Step:
+def afresh(model: Model, given: Given, because: tuple[str, ...]) -> Step:
     """All that there is, whatever was loaded before; of windows, those that are asked for."""
+    facts, wish = given.facts, given.wish
     offered = facts.offered(model, {})
     if refused := _refused(model, offered):
         return refused
@@ -41,7 +43,8 @@ def afresh(model: Model, facts: Facts, wish: Wish, *because: str) -> Step:
     return _with_gone(replace(step, action=Action.BUILD, afresh=True), gone, "their rows go")
 
 
-def since_then(model: Model, state: State, facts: Facts, wish: Wish) -> Step:
+def since_then(model: Model, state: State, given: Given) -> Step:
+    facts, wish = given.facts, given.wish
     body, loaded = _source(model), facts.loaded(model.name)
     if blocked := _lost_track(model, facts):
         return blocked
@@ -60,7 +63,7 @@ def _due(model: Model, state: State, offered: Offered, wish: Wish) -> Step:
     if wish.only is not None and any(each.span for each in there):
         chosen = _within(there, wish.only)
         asked_for = f"{_named(chosen)}: asked for by --from and --to"
-        return _loaded_again(model, chosen, asked_for) if chosen else _up_to_date(model)
+        return _loaded_again(model, chosen, asked_for) if chosen else skip(model)
     if offered.changed and isinstance(body.feed, Files) and body.feed.on_change is OnChange.FAIL:
         why = f"changed after {'it was' if len(offered.changed) == 1 else 'they were'} loaded"
         remedy = f"Put back what was there, or write `on_change: replace` in {model.file}."
@@ -68,11 +71,7 @@ def _due(model: Model, state: State, offered: Offered, wish: Wish) -> Step:
     because = [f"{what}: {_named(portions)}" for what, portions in _kinds(model, offered) if portions]
     if because:
         return _load(model, _limited([*offered.new, *offered.changed], wish), *because)
-    return Step(model, Action.AUDIT, ("not audited yet",)) if state.towards else _up_to_date(model)
-
-
-def _up_to_date(model: Model) -> Step:
-    return Step(model, Action.SKIP, ("up to date",))
+    return Step(model, Action.AUDIT, ("not audited yet",)) if state.towards else skip(model)
 
 
 def _next_time(source: Source, loaded: Iterable[Loaded]) -> datetime | None:
@@ -137,8 +136,9 @@ def _under_other_names(model: Model, state: State, offered: Offered, wish: Wish)
     return Step(model, Action.BLOCKED, (_double(offered),), remedy=remedy)
 
 
-def again(model: Model, step: Step, facts: Facts, why: str) -> Step:
+def retried(step: Step, given: Given, why: str) -> Step:
     """The portions of which rows are in quarantine are loaded again, as far as they are there."""
+    model, facts = step.model, given.facts
     loaded = facts.loaded(model.name)
     offered = facts.offered(model, loaded)
     bad = {name for name, each in loaded.items() if each.bad}

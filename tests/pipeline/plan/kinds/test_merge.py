@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mere.names import TableName
+from mere.pipeline.plan.kinds.inputs import points_of
 from mere.pipeline.plan.outcome import built
-from mere.pipeline.plan.plan import plan, plan_model, points_of
+from mere.pipeline.plan.plan import plan, plan_model
 from mere.pipeline.plan.steps import Action, Step, Wish
 from mere.pipeline.state.state import Point, Points
 from mere.project.graph import Graph
