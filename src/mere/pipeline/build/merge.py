@@ -16,6 +16,7 @@ from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
 from mere.names import TableName
 from mere.pipeline.build.merge_rows import Bounds, kept, latest, merge_into, merge_latest
+from mere.pipeline.build.task import Keys, Task
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.write.changes import CHANGE, DELETE, UPDATE_BEFORE, Between, Inputs, changed_keys, changed_rows
 from mere.pipeline.write.query import Sift, Workshop, input_frame, query, replace_all
@@ -33,22 +34,9 @@ _TWICE = "If the latest is meant, say by which column: `latest_by: updated_at`. 
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
-Keys = Mapping[TableName, Mapping[str, Mapping[str, str]]]
-
-
-def build(
-    step: Step,
-    inputs: Inputs,
-    keys: Keys,
-    table: Metadata | None,
-    shop: Workshop,
-    sift: Sift,
-    again: DataFrame | None = None,
-) -> Iterator[Spans]:
-    """As `materialize.build`. `inputs`: from where to where what the model reads has come; `keys`: of each input that
-    is read by key, the key of the table itself or of those behind the view, by their columns; `again`: keys that are
-    built, changed or not."""
-    work = _Merge(step, inputs, keys, table, shop, sift, again)
+def build(task: Task) -> Iterator[Spans]:
+    step, again = task.step, task.sieve.keys() if task.retried else None
+    work = _Merge(step, task.inputs, task.keys, task.table, task.shop, task.sieve, again)
     if step.action is not Action.KEYS:
         work.build_all()
     elif any(each.changes for each in step.model.inputs):

@@ -25,11 +25,11 @@ from mere.lake.iceberg.timeline import Timeline
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit, Key, Stats
 from mere.names import TableName
-from mere.pipeline.build import merge, scd2
 from mere.pipeline.build.accounting import NONE, Accounting, rows_in_windows, rows_read, rows_written
 from mere.pipeline.build.failures import explained
+from mere.pipeline.build.kinds import KINDS
 from mere.pipeline.build.lineage import is_traced, traced
-from mere.pipeline.build.subject import Subject
+from mere.pipeline.build.task import Task
 from mere.pipeline.load.batch_rows import Place
 from mere.pipeline.load.load import Loading
 from mere.pipeline.plan.audits import unasked
@@ -48,7 +48,6 @@ from mere.pipeline.state.state import PROPERTY, Point, Points, State
 from mere.pipeline.write import changes as changed
 from mere.pipeline.write import query, table, timeless
 from mere.pipeline.write.query import Workshop
-from mere.project.kinds import Kind
 from mere.project.model import Model
 from mere.sources.cache import cache_folder
 from mere.sources.offered import Outside
@@ -147,10 +146,9 @@ def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Buil
 
 
 def starts_over(step: Step, run: str, before: LakeFacts) -> bool:
-    """Whether this run has built the table, and its input has gone on since: a history is to observe only the end, and
-    rows that were appended may be gone from the input before they were ever published."""
-    kind, action = step.model.kind, step.action
-    if (kind, action) not in ((Kind.SCD2, Action.KEYS), (Kind.APPEND, Action.BLOCKED)):
+    """Whether this run has built the table, and its input has gone on since, so that all of it is built again."""
+    kind = KINDS.get(step.model.kind)
+    if kind is None or step.action is not kind.starts_over:
         return False
     standing = before.standing(step.model.name)
     return standing is not None and standing.state is not None and standing.state.run == run
@@ -253,8 +251,6 @@ class _Work:
             if self.step.spans - written:
                 self._sign(self._halfway(written))
                 faults.point("run.batch")
-        if self.model.kind is Kind.APPEND and self.model.name in self.site.wish.retry:
-            sieve.take_back()
         if self.step.timeless:
             sieve.put_timeless(self.timeless.frame)
         faults.point("run.written")
@@ -266,16 +262,13 @@ class _Work:
         table.alter(self.model, self.site.shop.spark, self.old)
 
     def _writing(self, since: Points, sieve: Sieve) -> Iterator[Spans]:
-        site = self.site
-        inputs = changed.Inputs(since, self.points, self.tables)
+        shop, inputs = self.site.shop, changed.Inputs(since, self.points, self.tables)
         if self.step.action in (Action.KEYS, Action.ROWS):
-            site = replace(site, shop=query.with_changes(self.model, inputs, site.shop))
-        if self.model.kind is Kind.MERGE:
-            again = sieve.keys() if self.model.name in site.wish.retry else None
-            return merge.build(self.step, inputs, self.keys, self.old, site.shop, sieve, again)
-        if self.model.kind is not Kind.SCD2:
-            return query.build(self.step, since, self.points, self.old, site.shop, sieve)
-        return scd2.build(Subject(self.step, self.read, site.lake.storage, site.shop), self.old)
+            shop = query.with_changes(self.model, inputs, shop)
+        retried = self.model.name in self.site.wish.retry
+        storage = self.site.lake.storage
+        task = Task(self.step, inputs, self.keys, self.read, self.old, storage, shop, sieve, retried)
+        return KINDS[self.model.kind].write(task)
 
     def _verify(self, column: str, written: Spans) -> None:
         """From the bounds of the files of the model's own rows, for a delete may have written others again: every row

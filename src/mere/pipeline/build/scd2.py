@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from mere.lake.iceberg.metadata import Metadata
 from mere.names import TableName
 from mere.pipeline.build import dumps
 from mere.pipeline.build.fold import AT, HERE, Fold
@@ -26,6 +25,7 @@ from mere.pipeline.build.subject import (
     refuse,
     rows_at,
 )
+from mere.pipeline.build.task import Task
 from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import Between, changed_keys
 from mere.pipeline.write.query import replace_all
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     _Keep = Callable[[DataFrame], DataFrame]
 
 
-def build(subject: Subject, table: Metadata | None) -> Iterator[Spans]:
-    """Fold the step's observations into what stands there: `table`, if it does."""
+def build(task: Task) -> Iterator[Spans]:
+    """Fold the step's observations into what stands there, if it does."""
+    subject, table = Subject(task.step, task.read, task.storage, task.shop), task.table
     if subject.model.dump:
         yield from dumps.build(subject, table)
         return

@@ -1,8 +1,8 @@
-"""A step of a plan, carried out by Spark on the run's branch: the model's query becomes rows of its table."""
+"""A model's query on the run's branch, and its rows on their way into the table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
-from mere.lake.iceberg.metadata import Metadata
-from mere.lake.iceberg.properties import REPLACES, WRITTEN
-from mere.lake.iceberg.schema import partitionings
+from mere.lake.iceberg.properties import WRITTEN
 from mere.names import TableName
-from mere.pipeline.plan.steps import Action, Step
-from mere.pipeline.state.layout import are_cut_at_windows, partitions
+from mere.pipeline.plan.steps import Step
 from mere.pipeline.state.state import Point
 from mere.pipeline.write.changes import (
     CHANGE,
@@ -29,11 +26,11 @@ from mere.pipeline.write.changes import (
     with_updates,
 )
 from mere.pipeline.write.returned import checked
-from mere.pipeline.write.table import check_columns, comment, expr, field_of, fit, prepare
+from mere.pipeline.write.table import expr, field_of
 from mere.project.model import Csv, Input, Model, Python, Sql, Time
 from mere.sources.source import Source
 from mere.sql.spelling.spark import name_of, quoted
-from mere.windows import NEVER, Span, Spans, instant
+from mere.windows import Span
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,71 +82,6 @@ def make_namespaces(names: Iterable[TableName], shop: Workshop) -> None:
     """Before models are built side by side: of two that make one namespace at once, the catalog lets one fail."""
     for namespace in sorted({name.namespace for name in names}):
         shop.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(namespace)}")
-
-
-def build(
-    step: Step, since: Mapping[str, Point], to: Mapping[str, Point], table: Metadata | None, shop: Workshop, sift: Sift
-) -> Iterator[Spans]:
-    """Write what the step asks for; after each batch, the windows written so far.
-
-    `since` and `to`: from where to where an append model reads the rows added to its input. `table`: what stands there.
-    """
-    model = step.model
-    if not model.kind.rules.stored:
-        _make_view(step, table, shop)
-        yield NEVER
-    elif model.time:
-        yield from _build_windows(step, table, shop, sift)
-    elif step.action is Action.ROWS:
-        if _has_new_rows(model, since, to):
-            frame = query(model, None, shop, (since, to))
-            with sift(prepare(model, frame, shop.spark, table, whole=False, breaking=step.breaking)) as good:
-                writer(step, good).append()
-        yield NEVER
-    else:
-        frame = query(model, None, shop)
-        with sift(prepare(model, frame, shop.spark, table, whole=True, breaking=step.breaking)) as good:
-            replace_all(step, good)
-        yield NEVER
-
-
-def _has_new_rows(model: Model, since: Mapping[str, Point], to: Mapping[str, Point]) -> bool:
-    """Iceberg does not read from a snapshot to itself."""
-    (table,) = (str(each.table) for each in model.inputs if each.new_rows or each.changes)
-    return since[table].snapshot != to[table].snapshot
-
-
-def _build_windows(step: Step, table: Metadata | None, shop: Workshop, sift: Sift) -> Iterator[Spans]:
-    model, done = step.model, NEVER
-    if step.timeless and not step.spans and not step.afresh:
-        return
-    for number, batch in enumerate(_batches(step)):
-        frame = within_its_windows(model.time, query(model, batch, shop), batch)
-        if number == 0:
-            frame = prepare(model, frame, shop.spark, table, whole=step.afresh, breaking=step.breaking)
-        else:
-            frame = fit(model, frame, shop.spark)
-        with sift(frame, batch) as good:
-            if number == 0 and step.afresh:
-                replace_all(step, good)
-            else:
-                _exchange(step, good, batch, None if step.afresh else table, shop)
-        done = done | Spans((batch,))
-        yield done
-
-
-def _batches(step: Step) -> Iterator[Span]:
-    time = step.model.time
-    assert time
-    if not step.spans:  # there is no data yet, but there must be a table
-        start = time.grain.floor(time.start) if time.start else instant("1970")
-        yield Span(start, start)
-    # Between windows that stand there already, others must be left alone; otherwise there is nothing in between.
-    groups = [step.spans.windows(time.grain)] if step.afresh else [list(s.windows(time.grain)) for s in step.spans]
-    for windows in groups:
-        for first in range(0, len(windows), time.batch):
-            batch = windows[first : first + time.batch]
-            yield Span(batch[0].start, batch[-1].end)
 
 
 Rows = tuple[Mapping[str, Point], Mapping[str, Point]]
@@ -346,42 +278,8 @@ def replace_all(step: Step, frame: DataFrame) -> None:
     writer(step, frame).overwrite(expr("true"))
 
 
-def _exchange(step: Step, frame: DataFrame, span: Span, table: Metadata | None, shop: Workshop) -> None:
-    """The rows of the windows in the span."""
-    assert step.model.time
-    window = within(frame.schema, step.model.time.column, span)
-    if _are_files_cut(step.model, table, shop):
-        writer(step, frame).overwrite(expr(window))
-    else:
-        # Two snapshots, which are published as one. The first may write rows again that were in a file with others.
-        shop.spark.sql(f"DELETE FROM {name_of(step.model.name)} WHERE {window}")
-        writer(step, frame).option(f"snapshot-property.{REPLACES}", "true").append()
-
-
-def _are_files_cut(model: Model, table: Metadata | None, shop: Workshop) -> bool:
-    """Whether each file that is live lies in one window. Of a table that was cut otherwise before, not all may."""
-    declared = partitions(model)
-    known = partitionings(table) if table else {}
-    if all(are_cut_at_windows(model, parts) for parts in (*known.values(), declared)):
-        return True
-    live = shop.spark.sql(f"SELECT DISTINCT partition_spec_id FROM {name_of(model.name)}.manifests").collect()
-    # One that is not known yet was made for this build.
-    return all(are_cut_at_windows(model, known.get(row[0], declared)) for row in live)
-
-
 def within_its_windows(time: Time | None, frame: DataFrame, span: Span) -> DataFrame:
     """What looks back gives rows of before, too. Those without a time are left, for the build to complain of."""
     if time is None or not time.context or field_of(frame.schema, time.column) is None:
         return frame
     return frame.where(f"{within(frame.schema, time.column, span)} OR {quoted(time.column)} IS NULL")
-
-
-def _make_view(step: Step, view: Metadata | None, shop: Workshop) -> None:
-    model = step.model
-    assert isinstance(model.body, Sql)
-    described = shop.spark.sql(model.body.text).schema
-    check_columns(model, described, shop.spark, view, step.breaking)
-    columns = ", ".join(f"{quoted(field.name)}{comment(model.columns.get(field.name, ''))}" for field in described)
-    shop.spark.sql(
-        f"CREATE OR REPLACE VIEW {name_of(model.name)} ({columns}){comment(model.description)} AS {model.body.text}"
-    )
