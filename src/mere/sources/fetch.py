@@ -164,7 +164,7 @@ class _Fetcher:
         return download.address(self.files.location, portion.location)
 
     def _from_web(self, portion: Portion, part: Path) -> None:
-        from mere.sources import download
+        from mere.sources import download, http
 
         furthest = 0
 
@@ -172,7 +172,7 @@ class _Fetcher:
             nonlocal furthest
             try:
                 self._from_web_once(portion, part)
-            except download.Failure as failure:
+            except http.Failure as failure:
                 reached = part.stat().st_size
                 failure.moved = reached > furthest
                 furthest = max(furthest, reached)
@@ -182,14 +182,14 @@ class _Fetcher:
                 raise
 
         try:
-            download.patiently(attempt, self.wait)
-        except download.Failure as failure:
+            http.patiently(attempt, download.TRIES, self.wait)
+        except http.Failure as failure:
             if failure.status in (404, 410):
                 raise _gone(portion) from None
             raise unanswered(portion.location, "fetched", failure) from None
 
     def _from_web_once(self, portion: Portion, part: Path) -> None:
-        from mere.sources import download
+        from mere.sources import download, http
 
         # Only with a strong ETag can the rest be asked for: a weak one does not say that the bytes are the same.
         resumes = _is_etag(portion.version) and not portion.version.startswith("W/")
@@ -212,7 +212,7 @@ class _Fetcher:
                     file.write(piece)
                     self.progress(file.tell(), total)
             if total is not None and file.tell() != total:
-                raise download.Failure(f"it broke off after {file.tell()} of {total} bytes", passing=True)
+                raise http.Failure(f"it broke off after {file.tell()} of {total} bytes", passing=True)
             os.fsync(file.fileno())
 
 

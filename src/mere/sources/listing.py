@@ -22,7 +22,7 @@ from mere.windows import FIRST, Span
 if TYPE_CHECKING:
     from mere.lake.storage.port import StoredFile
     from mere.lake.storage.s3 import S3Storage
-    from mere.sources import download
+    from mere.sources import download, http
 
 _SIDE_BY_SIDE = 8
 _MOST_WINDOWS = 10_000
@@ -223,12 +223,12 @@ def _on_web(files: Files, pattern: Pattern, wait: Callable[[float], None]) -> li
 
 def _asked(files: Files, location: str, wait: Callable[[float], None]) -> download.Facts | str | None:
     """None: it is not there. A text: the server does not give it out."""
-    from mere.sources import download
+    from mere.sources import download, http
 
     address = download.address(files.location, location)
     try:
-        return download.patiently(lambda: download.looked_up(address), wait)
-    except download.Failure as failure:
+        return http.patiently(lambda: download.looked_up(address), download.TRIES, wait)
+    except http.Failure as failure:
         if failure.status in (404, 410):
             return None
         if failure.status == 403:
@@ -254,7 +254,7 @@ def _window_names(files: Files, pattern: Pattern) -> list[str]:
     return names
 
 
-def unanswered(location: str, verb: str, failure: download.Failure) -> SourceError:
+def unanswered(location: str, verb: str, failure: http.Failure) -> SourceError:
     remedy = "Check the address in `files` of the source, and the network; then try again."
     if failure.status == 401:
         remedy = "Check the user, password or token in `files` of the source."

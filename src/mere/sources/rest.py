@@ -15,9 +15,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 
 from mere.errors import SourceError
 from mere.sources.cursor import later, less
+from mere.sources.http import shown, status_line
 from mere.sources.jsontext import NotThere, check, elements, end_of, find, keys_of, members_of, value_at
 from mere.sources.source import Loaded, Portion, Rest
-from mere.sources.web import Answer, Web, shown, status_line
+from mere.sources.web import Answer, Web
 
 Wait = Callable[[float], None]
 Clock = Callable[[], float]
@@ -176,7 +177,7 @@ def _next(rest: Rest, url: str, answer: Answer, text: str, records: list[str], s
 
 
 def _linked(answer: Answer) -> str | None:
-    for header in answer.headers.get_all("Link", []):
+    for header in answer.links:
         for target, about in _LINK.findall(header):
             if _NEXT.search(about):
                 return str(target)

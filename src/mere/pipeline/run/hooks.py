@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 import orjson
 
 from mere.config import Hook
-from mere.errors import RunFailed
+from mere.errors import RunFailed, SourceError
 
 _PATIENCE = 60.0  # seconds
 
@@ -38,11 +37,13 @@ def _call(command: str, body: bytes) -> None:
 
 def _post(url: str, body: bytes) -> None:
     """The address may hold a token, so it is in no message."""
-    request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
+    from mere.sources.http import Client, Failure
+
+    client = Client(_PATIENCE)
     try:
-        with urllib.request.urlopen(request, timeout=_PATIENCE):
-            return
-    except urllib.error.HTTPError as error:
-        raise RunFailed(f"The hook's web address answered {error.code}.") from None
-    except (urllib.error.URLError, OSError, ValueError):
+        with closing(client), client.ask("POST", url, {"Content-Type": "application/json"}, body=body) as answer:
+            status = answer.status
+    except (Failure, SourceError):
         raise RunFailed("The hook's web address could not be reached.") from None
+    if not 200 <= status < 300:
+        raise RunFailed(f"The hook's web address answered {status}.")
