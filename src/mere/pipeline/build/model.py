@@ -33,7 +33,7 @@ from mere.pipeline.build.task import Task
 from mere.pipeline.load.batch_rows import Place
 from mere.pipeline.load.load import Loading
 from mere.pipeline.plan.audits import unasked
-from mere.pipeline.plan.facts import LakeFacts, facts
+from mere.pipeline.plan.facts import HeadFacts, LakeFacts
 from mere.pipeline.plan.kinds.incremental import done_before
 from mere.pipeline.plan.kinds.inputs import points_of
 from mere.pipeline.plan.outcome import built, under_way
@@ -103,10 +103,12 @@ class Site:
     signed: Signed = field(default_factory=dict)
     outside: Outside | None = None
     fetching: Callable[[TableName, Portion, int, int | None], None] = lambda *_: None
+    heads: HeadFacts = field(default_factory=HeadFacts)
 
     @property
     def facts(self) -> LakeFacts:
-        return facts(self.lake, self.branch, self.shop.now, self.outside)
+        """Of the branch as it is now."""
+        return self.heads.of(self.lake, self.branch, self.shop.now, self.outside)
 
 
 def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Built:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -262,6 +263,26 @@ class LakeFacts:
             if state:
                 found[table] = state
         return found
+
+
+class HeadFacts:
+    """Facts about refs, read once for each head of theirs: asked again, one row says whether a ref has moved.
+
+    Every thread has its own, for what they find out on the way is not made to be shared.
+    """
+
+    def __init__(self) -> None:
+        self._kept = threading.local()
+
+    def of(self, lake: Lake, ref: str, now: datetime, outside: Outside | None = None) -> LakeFacts:
+        kept: dict[str, LakeFacts] = vars(self._kept)
+        old = kept.get(ref)
+        tables = lake.current(old.tables) if old else lake.at(ref)
+        if old is None or old.tables is not tables:
+            kept[ref] = LakeFacts(lake, tables, now, outside=outside)
+        elif old.now != now or old.outside is not outside:
+            kept[ref] = replace(old, now=now, outside=outside)
+        return kept[ref]
 
 
 def facts(lake: Lake, ref: str, now: datetime, outside: Outside | None = None) -> LakeFacts:

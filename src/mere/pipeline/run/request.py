@@ -16,7 +16,7 @@ from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
 from mere.lake.log.runs import Run
 from mere.names import MAIN, TableName
-from mere.pipeline.plan.facts import LakeFacts, facts
+from mere.pipeline.plan.facts import HeadFacts, LakeFacts
 from mere.pipeline.plan.kinds.inputs import same_code
 from mere.pipeline.plan.plan import plan
 from mere.pipeline.plan.remedies import on_branch
@@ -70,6 +70,11 @@ class Project:
     spark: SparkSettings
     variables: Mapping[str, str] = field(default_factory=dict)  # as given for this run
     outside: Outside | None = None  # what sources were found to have, where that is to be asked only once
+    heads: HeadFacts = field(default_factory=HeadFacts, compare=False, repr=False)
+
+    def facts(self, ref: str, now: datetime) -> LakeFacts:
+        """Of the ref as it is now."""
+        return self.heads.of(self.lake, ref, now, self.outside)
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,8 @@ class Finished:
 
 def planned(project: Project, request: Request, now: datetime, ref: str | None = None) -> Plan:
     """What `mere plan` shows and `mere run` carries out."""
-    known = facts(project.lake, ref or request.on, now, project.outside or Outside(project.folder))
+    project = project if project.outside else replace(project, outside=Outside(project.folder))
+    known = project.facts(ref or request.on, now)
     if request.chosen is None:
         chosen = selected(project.graph, request.selection, known)
     else:
@@ -119,7 +125,7 @@ def resolved(project: Project, request: Request, now: datetime) -> Request:
     """With the names that are selected now: what is `changed` is so no more when the run has built it."""
     if not request.selection:
         return request  # everything, also what is added before the run is resumed
-    known = facts(project.lake, request.on, now)
+    known = project.facts(request.on, now)
     return replace(request, chosen=frozenset(selected(project.graph, request.selection, known)))
 
 

@@ -23,7 +23,7 @@ from mere.lake.refs.leases import Held
 from mere.names import TableName
 from mere.pipeline.build.model import AuditFailed, Built, Site, audit_across, build_model, starts_over
 from mere.pipeline.plan.evolution import readers_of
-from mere.pipeline.plan.facts import facts
+from mere.pipeline.plan.facts import LakeFacts
 from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Action, Plan, Step, Wish
 from mere.pipeline.run import accept, cross_audits, resume
@@ -163,7 +163,7 @@ class _Running:
         """With what an attempt before has left on the branch."""
         with self._begun(), leased(self.lake, due, self.request, self.id, self.listen, self._asked_to_stop) as held:
             unfinished.take_back(self.lake, self.branch, self.request.on)
-            self.record.recover(resume.built_before(facts(self.lake, self.branch, self.now), self.id))
+            self.record.recover(resume.built_before(self._facts, self.id))
             self._catch_up()  # what was mended may be data on the target
             due = self._without_own(planned(self.project, self.request, self.now, ref=self.branch))
             refuse_blocked(due, branch=self.branch)
@@ -171,7 +171,7 @@ class _Running:
 
     def _without_own(self, due: Plan) -> Plan:
         """What stopped at rows that an attempt before has taken is built again from what is published."""
-        known = facts(self.lake, self.branch, self.now)
+        known = self._facts
         own = [step.model for step in due.blocked if starts_over(step, self.id, known)]
         for model in own:
             sign(self._signed, unfinished.start_over(self.lake, self.branch, self.request.on, model.name))
@@ -186,7 +186,7 @@ class _Running:
     def _finish(self, due: Plan, held: Held | None) -> Finished:
         self._held = held
         if self.request.wish.forward_only:
-            known = facts(self.lake, self.branch, self.now)
+            known = self._facts
             made = accept.with_code(self.lake, self.project.graph, self.request.wish.forward_only, known, self.branch)
             sign(self._signed, made)
         commit = self._built_and_published(due)
@@ -217,8 +217,12 @@ class _Running:
         rebased = self.lake.rebase(self.branch)
         self._signed.clear()
         self._signed.update(resume.kept(rebased))
-        built = facts(self.lake, self.branch, self.now).built_by_mere()
+        built = self._facts.built_by_mere()
         self.request = replace(self.request, wish=resume.still_wished(self._wish, built, self.id))
+
+    @property
+    def _facts(self) -> LakeFacts:
+        return self.project.facts(self.branch, self.now)
 
     def check(self) -> None:
         self.record.check()
@@ -244,7 +248,7 @@ class _Running:
         needs = {name: (graph.upstream([name]) - {name}) & building for name in chosen}
         self.listen(Event("plan", about={"models": [str(step.model) for step in due.building]}))
         site = self._site(due)
-        known = facts(self.lake, self.branch, self.now)
+        known = self._facts
         standing = {table.namespace for table in known.tables}
         make_namespaces([name for name in chosen if name.namespace not in standing], site.shop)
         later = {name: cross_audits.waiting(graph, graph.models[name], building, known) for name in chosen}
@@ -265,7 +269,7 @@ class _Running:
         if not any(audit.reads for model in self.project.graph.models.values() for audit in model.audits):
             return set()
         changed = cross_audits.changed_by(self.lake, self.branch, self.request.on)
-        found = cross_audits.comparisons(self.project.graph, facts(self.lake, self.branch, self.now), changed)
+        found = cross_audits.comparisons(self.project.graph, self._facts, changed)
         if self.request.wish.partial:  # a part of a table lacks rows that others point to
             found = [each for each in found if each.own & changed]
         open_: dict[TableName, list[Audit]] = {}
@@ -342,7 +346,18 @@ class _Running:
 
         target, go_on = self.request.on, self._go_on
         return Site(
-            self.lake, self.branch, target, shop, self.id, wish, go_on, started, self._signed, outside, fetching
+            self.lake,
+            self.branch,
+            target,
+            shop,
+            self.id,
+            wish,
+            go_on,
+            started,
+            self._signed,
+            outside,
+            fetching,
+            self.project.heads,
         )
 
     def _told(self, built: Built) -> dict[str, Any]:
