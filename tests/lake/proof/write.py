@@ -30,7 +30,7 @@ _PAGE = """# What views and audits may say without Spark
 
 This page is generated from what the tests found: `make proven` computes every case in Spark and in DuckDB, over NULL,
 empty, negative, NaN, huge and non-ASCII values and times, and lists what was the same everywhere. `mere sql`, the
-gateway and `mere audit` translate these forms, and [refuse all others](sql.md#what-is-read).
+gateway and `mere audit` translate these forms, and [refuse all others](sql.md#what-can-be-read).
 
 `decimal` is one of any precision; doubles are the same up to rounding in the twelfth digit; a date or time lies in the
 years 10 to 9990. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window
