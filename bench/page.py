@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,12 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench` from `bench/results/`; do not edit.
-How it is measured: [bench/README.md](../bench/README.md).
+Here you see how mere compares with other tools, and where it loses. `make bench` writes this page from
+`bench/results/`; do not edit it. [bench/README.md](../bench/README.md) explains how the figures are measured.
 
-A ratio is ours divided by the peer's, so below 1 is better than the peer. It is the median of paired runs
-(ours, peer, peer, ours), with the quartiles in brackets. Times are medians, with the best in brackets: they
-belong to one machine on one day and promise nothing. CPU seconds and memory are those of all processes, the
-JVM included.
+A ratio is mere's figure divided by the peer's: below 1, mere is better. It is the median of paired runs (mere, peer,
+peer, mere), with the quartiles in brackets. Times are medians, with the best in brackets; they are from one machine on
+one day and promise nothing. CPU time and memory are summed over all processes, including the JVM.
 """
 
 NAMES = {
@@ -40,7 +40,7 @@ NAMES = {
     "server_bytes": "peak memory of the server",
     "look_up": "look-up, p50",
     "look_up_p99": "look-up, p99",
-    "clients": "1,000 look-ups of 50 clients",
+    "clients": "1,000 look-ups by 50 clients",
     "clients_p50": "one of these, p50",
     "clients_p99": "one of these, p99",
     "select_1": "`SELECT 1`, each of all",
@@ -75,7 +75,7 @@ def section(result: Figures) -> str:
     rows = [row(result, metric, figures) for metric, figures in result["metrics"].items() if figures["ours"]]
     return "\n".join([
         f"## {result['title']}\n",
-        f"{result['about']}\n",
+        paragraph(result["about"]),
         table(["", result["ours"], result["peer"], "ratio", "target"], rows),
         footnote(result),
     ])  # fmt: skip
@@ -95,12 +95,16 @@ def row(result: Figures, metric: str, figures: dict[str, Any]) -> list[str]:
 def footnote(result: Figures) -> str:
     machine, versions = result["machine"], result["versions"]
     noisy = f", {result['noisy_blocks']} of them noisy" if result["noisy_blocks"] else ""
-    return (
+    return paragraph(
         f"{result['measured']}, scale {result['scale']:g}, {result['blocks']} blocks{noisy}; {machine['cpu']}, "
         f"{machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}; "
         + ", ".join(f"{package} {version}" for package, version in versions.items())
-        + ".\n"
+        + "."
     )
+
+
+def paragraph(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def table(heads: Sequence[str], rows: Any) -> str:

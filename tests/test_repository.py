@@ -95,6 +95,23 @@ def test_no_file_names_a_package_registry() -> None:
     assert lines_with(REGISTRY) == []
 
 
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a Markdown file that are neither in a table nor in a code block."""
+    code = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        fence = line.lstrip().startswith("```")
+        if not (fence or code or line.startswith("|")):
+            yield number, line
+        code ^= fence
+
+
+def test_prose_in_markdown_is_at_most_120_columns_wide() -> None:
+    pages = [path for path in tree() if path.suffix == ".md"]
+    assert len(pages) > 50
+    wide = [f"{page.relative_to(ROOT)}:{n}" for page in pages for n, line in prose(page) if len(line) > 120]
+    assert wide == []
+
+
 @pytest.mark.parametrize(
     "start",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,18 +27,21 @@ AT_ONCE = {
 }
 
 
-_PAGE = """# What views and audits may say without Spark
+_PAGE = """# SQL that views and audits can use without Spark
 
-This page is generated from what the tests found: `make proven` computes every case in Spark and in DuckDB, over NULL,
-empty, negative, NaN, huge and non-ASCII values and times, and lists what was the same everywhere. `mere sql`, the
-gateway and `mere audit` translate these forms, and [refuse all others](sql.md#what-can-be-read).
+Look up here whether `mere sql`, the gateway and `mere audit` can run an expression of a view or audit without Spark.
+They translate the forms below, and [refuse all others](sql.md#what-can-be-read). This page is generated: `make proven`
+computes every case in Spark and in DuckDB, over NULL, empty, negative, NaN, huge and non-ASCII values and times, and
+lists what gave the same result everywhere.
 
-`decimal` is one of any precision; doubles are the same up to rounding in the twelfth digit; a date or time lies in the
-years 10 to 9990. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window
-function with its frame.
+`decimal` stands for any precision; doubles agree up to rounding in the twelfth digit; dates and times are in the years
+10 to 9990. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window function
+with its frame.
 
-| | of |
-|---|---|
+## Functions and operators
+
+Each with the types of its arguments.
+
 """
 
 
@@ -91,8 +95,14 @@ def document(proven: dict[str, str]) -> str:
             clauses.append(form)
         else:
             calls[f"{found[1]}{found[3]}"].append(found[2] or "()")
-    lines = [f"| `{name}` | {', '.join(f'`{each}`' for each in kinds)} |" for name, kinds in calls.items()]
-    return _PAGE + "\n".join(lines) + "\n\n## Clauses\n\n" + ", ".join(f"`{each}`" for each in clauses) + "\n"
+    lines = [_wrapped(f"- `{name}`: ", kinds) for name, kinds in calls.items()]
+    return _PAGE + "\n".join(lines) + "\n\n## Clauses\n\n" + _wrapped("", clauses) + "\n"
+
+
+def _wrapped(begin: str, forms: list[str]) -> str:
+    text = begin + ", ".join(f"`{form}`" for form in forms)
+    indent = "  " if begin else ""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def main() -> None:
