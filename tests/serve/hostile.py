@@ -46,7 +46,7 @@ alter role ann superuser
 alter database main set search_path = x
 drop table gold.orders
 drop schema gold cascade
-drop view if exists v
+drop view if exists gold.orders
 drop secret s3
 drop role ann
 grant select on gold.orders to public

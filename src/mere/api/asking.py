@@ -21,9 +21,11 @@ def prepared(
     choice = _choice(select, options)
     resume, variables = options.get("resume"), None
     if resume:
+        _refuse_another_wish(choice.decided)
         past = run(resume)
         variables = past.about.get("variables", {})
-        _refuse_another_wish(choice, options, past, bool(given) and given != variables)
+        _refuse_another_wish("--var" if given and given != variables else None)
+        _refuse_another_target(options.get("on"), past)
         choice = replace(choice, on=past.target)
     project = read(variables)
     wanted = choice.request(project)
@@ -53,11 +55,13 @@ def _choice(select: Names, options: RunOptions) -> Choice:
     )
 
 
-def _refuse_another_wish(choice: Choice, options: RunOptions, past: Run, other_variables: bool) -> None:
-    """It goes on with what it was asked for then."""
-    if decided := choice.decided or ("--var" if other_variables else None):
-        raise UsageError("A run goes on with what it was asked for then.", remedy=f"Leave out {decided}.")
-    if (on := options.get("on")) is not None and on != past.target:
+def _refuse_another_wish(option: str | None) -> None:
+    if option:
+        raise UsageError("A resumed run keeps its own options.", remedy=f"Leave out {option}.")
+
+
+def _refuse_another_target(on: str | None, past: Run) -> None:
+    if on is not None and on != past.target:
         raise UsageError(f"Run {past.id} is for {past.target}, not for {on}.", remedy="Leave out --on.")
 
 

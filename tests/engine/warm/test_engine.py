@@ -442,7 +442,7 @@ def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> N
 KEEPER = """
 import sys, threading, time
 from pathlib import Path
-from mere.engine import keeper
+from mere.engine.warm import keeper
 
 class Stopping(keeper.Keeper):
     def _keep(self, driver, *arguments):

@@ -17,7 +17,7 @@ from mere.serve.access.limits import Limits, Resources
 from mere.serve.access.roles import Declared, Role
 from mere.serve.language import guard
 from mere.serve.protocol.port import PgError, Session
-from mere.serve.protocol.statement import Query, Set
+from mere.serve.protocol.statement import CreateView, DropView, Query, Set
 from mere.serve.session.backend import LakeBackend
 from tests.lake import orders
 from tests.serve.asking import ask, failure, rows
@@ -96,6 +96,10 @@ def _refusal(session: Session, sql: str) -> PgError | None:
             inner = statement.all[-1]
             if isinstance(statement, Set):
                 session.set(statement.name, statement.value, statement.local)
+            elif isinstance(statement, CreateView):
+                session.create_view(statement)
+            elif isinstance(statement, DropView):
+                session.drop_views(statement)
             elif isinstance(inner, Query):
                 session.describe(inner, [])
                 list(session.run(inner, [], []).batches())

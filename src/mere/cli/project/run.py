@@ -78,7 +78,7 @@ def run(
     Exit codes: 0 published, or nothing to do; 1 failed, nothing was published; 2 wrong usage; 130 interrupted.
     """
     if resume and variables:
-        raise UsageError("A run goes on with what it was asked for then.", remedy="Leave out --var.")
+        raise UsageError("A resumed run keeps its own options.", remedy="Leave out --var.")
     given = chosen(options)
     if resume and ctx.get_parameter_source("on") is not ParameterSource.COMMANDLINE:
         given["on"] = None

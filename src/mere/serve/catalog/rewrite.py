@@ -104,7 +104,8 @@ def _called(node: exp.Anonymous, vectors: _Vectors) -> exp.Expr | None:
 def _lists_schemas(node: exp.Expr) -> bool:
     """Of a list with the schema of each relation, as psql's \\dt has it, nothing is kept because another schema has the
     same name first. Whoever wants the number of what a name means gets that."""
-    select = node.find_ancestor(exp.Select)
+    above = node.find_ancestor(exp.Select, exp.Where)
+    select = above.find_ancestor(exp.Select) if isinstance(above, exp.Where) else None
     shown = [each.unalias() for each in select.expressions] if select is not None else []
     columns = {each.name for each in shown if isinstance(each, exp.Column)}
     return "nspname" in columns and "oid" not in columns
