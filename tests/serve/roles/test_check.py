@@ -64,6 +64,12 @@ ROLES: list[tuple[dict[str, Any], list[str]]] = [
     ({"tables": "*", "rows": {"gold.orders": "lower(id) > 1"}}, ["cannot be chosen by"]),
     ({"tables": "*", "rows": {"gold.orders": "split_part(customer) = 'x'"}}, ["cannot be chosen by"]),
     ({"tables": "*", "rows": {"gold.orders": "orders.id > 1"}}, ["no column orders, which"]),
+    ({"tables": "*", "write": {"refs": "later_*", "schemas": ["gold", "new_*", "new"]}}, NONE),
+    (
+        {"tables": "*", "refs": "v1", "write": {"refs": "dev", "schemas": "*"}},
+        ["writes to dev, which its `refs` leave"],
+    ),
+    ({"tables": "gold.*", "write": {"refs": "dev", "schemas": ["gold", "new"]}}, ["writes to new, of which it reads"]),
     ({"tables": "*", "refs": "mian"}, ["may connect to: mian"]),
     ({"tables": "*", "refs": ["MAIN", "w*"]}, ["may connect to: MAIN, w*"]),
     ({"tables": "gold.*", "refs": "v1"}, ["names gold.* in `tables`"]),
@@ -102,6 +108,15 @@ def test_what_does_no_harm_is_noted(lake: Lake) -> None:
         "nobody has the role all",
         "nobody has the role free",
     ]
+
+
+def test_a_role_that_writes_main_or_nothing_is_noted(lake: Lake) -> None:
+    def notes(*refs: str) -> list[str]:
+        return check(lake, {"tables": "*", "write": {"refs": list(refs), "schemas": "*"}}).notes
+
+    assert notes("*") == notes("dev") == []
+    assert notes("dev", "main") == ["the role ann writes to main without a run and a publish"]
+    assert notes("v1") == notes("x*") == ["the role ann may write, but no branch is there that it may write to"]
 
 
 # The commands
@@ -144,8 +159,13 @@ def test_serve_check_says_that_it_would_start(project: Path) -> None:
     done = mere("serve", "--roles", "roles.yaml", "--check")
     assert (done.exit_code, done.output) == (0, "It would start.\n")
     assert json.loads(mere("serve", "--check", "--trust", "--json").stdout) == {
-        "ok": True, "problems": [], "notes": [], "users": None,
+        "ok": True, "problems": [], "notes": [], "users": None, "writes": {},
     }  # fmt: skip
+    write({"tables": "gold.*", "write": {"refs": ["dev", "x*"], "schemas": ["gold", "g?"]}})
+    done = mere("serve", "--roles", "roles.yaml", "--check")
+    assert done.output == "seller writes schemas gold, g? on dev, x*\nIt would start.\n"
+    told = json.loads(mere("serve", "--roles", "roles.yaml", "--check", "--json").stdout)
+    assert told["writes"] == {"seller": {"refs": ["dev", "x*"], "schemas": ["gold", "g?"]}}
     assert mere("serve", "--check", "--tls-cert", "x").exit_code == 2
     assert mere("serve", "--check", "--users", "nobody.json").exit_code == 2
 
@@ -170,3 +190,19 @@ def test_user_can_shows_what_a_user_sees(project: Path) -> None:
     assert "reads all" in mere("user", "can", "bob").output
     refused = mere("user", "can", "ann", "--roles", "roles.yaml", "--at", "main~1")
     assert (refused.exit_code, "may not read main~1" in refused.output) == (2, True)
+
+
+def test_user_can_shows_what_a_user_writes(project: Path) -> None:
+    def told(*arguments: str) -> str:
+        output: str = mere("user", "can", *arguments).output
+        return next((line for line in output.splitlines() if line.startswith("writes")), "")
+
+    write({"tables": "gold.*", "write": {"refs": ["*"], "schemas": ["gold"]}})
+    assert told("ann", "--roles", "roles.yaml") == "writes over REST: schema gold on dev"
+    write({"tables": "gold.*", "write": {"refs": ["later"], "schemas": ["*"]}})
+    assert told("ann", "--roles", "roles.yaml") == "writes over REST: all schemas on no branch that is there"
+    write({"tables": "gold.*"})
+    assert told("ann", "--roles", "roles.yaml") == ""
+    assert told("ann") == "writes over REST: all schemas on dev"
+    found = json.loads(mere("user", "can", "ann", "--json").stdout)
+    assert found["write"] == {"refs": ["dev"], "schemas": ["*"]}

@@ -9,6 +9,7 @@ import pytest
 
 from mere.errors import ConfigError
 from mere.names import TableName
+from mere.serve.access.roles import Writes
 from mere.serve.roles import file
 
 ROLES = """\
@@ -25,6 +26,7 @@ roles:
       gold.orders: region = 'AT' or seller = current_user
     time: 30s
     max_rows: 1000
+    write: {refs: [dev, "v*"], schemas: sandbox}
   admin: {tables: "*"}
 users:
   ann: analyst
@@ -50,6 +52,8 @@ def test_a_role_is_read_from_the_file() -> None:
     assert [rule.pattern for rule in role.unmet(tables.values())] == ["gold.orders"]
     assert admin is not None
     assert (admin.is_restricted, admin.history) == (False, True)
+    assert (role.writes, admin.writes) == (Writes(("dev", "v*"), ("sandbox",)), None)
+    assert [role.may_write_to(ref) for ref in ("v1", "dev", "main")] == [True, False, False]  # it does not read dev
 
 
 def role(text: str) -> str:
@@ -145,6 +149,21 @@ WRONG = {
     role("tables: gold.*\n    max_rows: -1"): (4, "a whole number"),
     role("tables: gold.*\n    max_rows: 1.5"): (4, "a whole number"),
     role("tables: gold.*\n    max_rows:"): (4, "a whole number"),
+    role("tables: gold.*\n    write:"): (4, "`write` has no `refs`"),
+    role("tables: gold.*\n    write: true"): (4, "`write` has no `refs`"),
+    role("tables: gold.*\n    write: '*'"): (4, "`write` has no `refs`"),
+    role("tables: gold.*\n    write: {}"): (4, "`write` has no `refs`"),
+    role("tables: gold.*\n    write: [dev]"): (4, "`write` has no `refs`"),
+    role("tables: gold.*\n    write: {schemas: gold}"): (4, "`write` has no `refs`"),
+    role("tables: gold.*\n    write: {refs: dev}"): (4, "`write` has no `schemas`"),
+    role("tables: gold.*\n    write: {refs: dev, schemas: }"): (4, "is empty"),
+    role("tables: gold.*\n    write: {refs: [], schemas: gold}"): (4, "is empty"),
+    role("tables: gold.*\n    write: {refs: [1], schemas: gold}"): (4, "must be a text"),
+    role("tables: gold.*\n    write: {refs: dev, schemas: [null]}"): (4, "must be a text"),
+    role("tables: gold.*\n    write: {refs: dev, schemas: gold.*}"): (4, "is not a schema's name"),
+    role("tables: gold.*\n    write: {refs: dev, schemas: gold, tables: '*'}"): (4, "unknown key `tables`"),
+    role("tables: gold.*\n    write: {ref: dev, schemas: gold}"): (4, "unknown key `ref`"),
+    role("tables: gold.*\n    write: {refs: dev, schemas: gold}\n    writes: {}"): (5, "unknown key `writes`"),
     # YAML's own ways to say something else than is seen.
     "x: &x {tables: '*'}\nroles: {ann: *x}": (1, "unknown key `x`"),
     "roles: {ann: &a {tables: gold.*}, bob: {<<: *a, refs: main}}": (1, "`<<` takes keys from elsewhere"),

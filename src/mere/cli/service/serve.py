@@ -17,7 +17,7 @@ import click
 from mere import private
 from mere.cli import logs
 from mere.cli.output import Age, example, json_option, open_lake, print_json, say
-from mere.cli.service.user import roles_option, users_option
+from mere.cli.service.user import roles_option, shown_schemas, users_option
 from mere.errors import ConfigError, UsageError
 from mere.words import counted
 
@@ -222,12 +222,15 @@ def _check(ctx: click.Context, lake: Lake, file: Path | None, users: Users | Non
             {"file": each.file, "line": each.line, "message": each.problem, "remedy": each.remedy}
             for each in found.problems
         ]
-        print_json({"ok": not problems, "problems": problems, "notes": found.notes, "users": names})
+        writes = {role: {"refs": each.refs, "schemas": each.schemas} for role, each in found.writes.items()}
+        print_json({"ok": not problems, "problems": problems, "notes": found.notes, "users": names, "writes": writes})
     else:
         for problem in found.problems:
             click.echo(f"error: {problem}")
         for note in found.notes:
             click.echo(f"note: {note}")
+        for role, each in found.writes.items():
+            say(f"{role} writes {shown_schemas(each.schemas)} on {', '.join(each.refs)}")
         say(counted(len(found.problems), "problem") if found.problems else "It would start.")
     if found.problems:
         ctx.exit(1)

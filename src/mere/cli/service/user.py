@@ -13,6 +13,8 @@ from mere.cli.output import Column, Command, example, json_option, open_lake, pr
 from mere.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mere.serve.access.users import Users
 
 
@@ -128,7 +130,7 @@ def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> 
 @json_option
 @click.pass_context
 def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_json: bool) -> None:
-    """What a user sees: refs, tables, columns, rows. Without --roles, all."""
+    """What a user sees and writes: refs, tables, columns, rows. Without --roles, all."""
     from mere.serve.access.roles import Everybody
     from mere.serve.roles import file as rolefile
     from mere.serve.roles import sights
@@ -143,6 +145,9 @@ def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_js
     say(f"{name} has the role {found.role.name}." if roles else f"{name} reads all: there are no roles.")
     past = "" if found.role.history else ", without their history"
     say(f"refs: {', '.join(found.refs) or 'none'}{past}")
+    if (writes := found.role.writes) is not None:
+        where = ", ".join(found.written) or "no branch that is there"
+        say(f"writes over REST: {shown_schemas(writes.schemas)} on {where}")
     limits = found.role.limits
     if limits.time is not None:
         say(f"a statement takes at most {limits.time}")
@@ -159,3 +164,7 @@ def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_js
     ]
     if rows:
         print_table([Column("  table"), Column("kind"), Column("columns"), Column("rows")], rows)
+
+
+def shown_schemas(patterns: Sequence[str]) -> str:
+    return "all schemas" if "*" in patterns else f"schema{'s' * (len(patterns) > 1)} {', '.join(patterns)}"

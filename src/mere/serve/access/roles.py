@@ -1,4 +1,4 @@
-"""Who may read what: refs, tables, columns, rows. A role sees nothing else, in the catalogs either."""
+"""Who may read and write what: refs, tables, columns, rows. A role sees nothing else, in the catalogs either."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from mere.errors import ConfigError
-from mere.names import ALIAS_PREFIX, RefExpression, TableName
+from mere.names import ALIAS_PREFIX, MAIN, RefExpression, TableName
 from mere.serve.access.limits import Limits
 
 ALL = "*"
@@ -38,14 +38,34 @@ EVERYTHING = (Rule(ALL, optional=True),)
 
 
 @dataclass(frozen=True)
+class Writes:
+    """Where a role writes: in all schemas that fit, on all branches that fit."""
+
+    refs: tuple[str, ...]
+    schemas: tuple[str, ...]
+    line: int = field(default=0, compare=False)
+
+    def names_ref(self, ref: str) -> bool:
+        """Runs and publishes write main. It is written by nobody else, unless it is named: no pattern means it."""
+        return MAIN in self.refs if ref == MAIN else _fits(ref, self.refs)
+
+    def names_schema(self, schema: str) -> bool:
+        return _fits(schema, self.schemas)
+
+
+BRANCHES = Writes((ALL,), (ALL,))
+
+
+@dataclass(frozen=True)
 class Role:
-    """The default reads all. Where several rules fit a table, all of them hold."""
+    """The default reads all, and writes nothing. Where several rules fit a table, all of them hold."""
 
     name: str
     refs: tuple[str, ...] = (ALL,)
     tables: tuple[Rule, ...] = EVERYTHING
     columns: tuple[Rule, ...] = ()
     rows: tuple[Rule, ...] = ()
+    writes: Writes | None = None
     history: bool = True  # whether it reads more than the present of a ref
     limits: Limits = field(default_factory=Limits)
     line: int = field(default=0, compare=False)
@@ -67,6 +87,21 @@ class Role:
             return False
         owner = table.owner
         return owner is None or set(self._rules(owner)) <= set(self._rules(table))
+
+    def may_read_all_of(self, table: TableName) -> bool:
+        """All of its rows and columns."""
+        return self.may_read(table) and not self._rules(table)
+
+    def may_write_to(self, ref: str) -> bool:
+        """To some of the schemas of a branch."""
+        return self.writes is not None and self.may_connect(ref) and self.writes.names_ref(ref)
+
+    def may_write(self, ref: str, schema: str, table: str | None = None) -> bool:
+        """Without a table: the schema itself. Who writes a table replaces files, which have all of its rows and
+        columns: it has to be one that the role reads as a whole."""
+        if self.writes is None or not self.may_write_to(ref) or not self.writes.names_schema(schema):
+            return False
+        return table is None or self.may_read_all_of(TableName(schema, table))
 
     def chosen(self, table: TableName, columns: Sequence[str]) -> list[str] | None:
         """Those of a table's columns that it may read; None: all."""
@@ -114,7 +149,7 @@ class Roles(Protocol):
 
 
 class Everybody:
-    """Without roles, every user reads all."""
+    """Without roles, every user reads all, and writes to branches."""
 
     def of(self, user: str) -> Role | None:
         return _unlimited(user)
@@ -126,7 +161,7 @@ class Everybody:
 @lru_cache(1000)
 def _unlimited(user: str) -> Role:
     """The same object for all statements of a user: what sessions know of it is known by its identity."""
-    return Role(user)
+    return Role(user, writes=BRANCHES)
 
 
 @dataclass(frozen=True)

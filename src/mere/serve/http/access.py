@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mere.names import MAIN, RefExpression, TableName
@@ -18,16 +18,14 @@ class Caller:
 
     name: str
     address: str
-    trusted: bool = False  # nobody had to show a password: it is somebody on this machine
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a caller may do at the moment. `declared`: whether the role is one of a file of roles."""
+    """What a caller may do at the moment."""
 
     caller: Caller
     role: Role
-    declared: bool = False
 
     # reading
 
@@ -52,25 +50,45 @@ class Access:
         """Files hold all rows and columns of a table: whoever may see a part of it reads it elsewhere."""
         if not self.may_read(table):
             raise forbidden(f"{self.caller.name} may not read {table}.")
-        if self.role.conditions(table) or self.role.chosen(table, ()) is not None:
+        if not self.role.may_read_all_of(table):
             raise forbidden(
                 f"{self.caller.name} may read a part of {table}, and files cannot be given in part. {_GATEWAY}"
             )
 
     # writing
 
-    def may_write(self, ref: str, schema: str) -> bool:
-        """To a branch. Without roles everybody on this machine writes where --trust lets them in; users with passwords
-        write to branches, and main is left to runs and publishes. A role writes nothing."""
-        del schema  # rules for schemas are a matter of roles
-        return not self.declared and (self.caller.trusted or ref != MAIN)
+    def may_write(self, ref: str, schema: str, table: str | None = None) -> bool:
+        """To a table of a branch, or without one to the schema itself."""
+        return self.role.may_write(ref, schema, table)
 
-    def check_write(self, ref: str, schemas: Collection[str]) -> None:
-        for schema in sorted(schemas):
-            if not self.may_write(ref, schema):
-                raise forbidden(f"{self.caller.name} may not write to {schema} on {ref}. {self._way_on(ref)}")
+    def check_write(self, ref: str, schema: str, table: str | None = None) -> None:
+        if not self.may_write(ref, schema, table):
+            what = schema if table is None else f"{schema}.{table}"
+            raise forbidden(f"{self.caller.name} may not write {what} on {ref}. {self._why(ref, schema, table)}")
 
-    def _way_on(self, ref: str) -> str:
-        if self.declared:
-            return f"The role {self.role.name} reads only."
-        return f"Write to a branch, and publish it: mere branch create NAME --from {ref}"
+    def check_write_to(self, ref: str) -> None:
+        """To something of a branch: to make it, to delete it, to publish to it."""
+        if not self.role.may_write_to(ref):
+            raise forbidden(f"{self.caller.name} may not write to {ref}. {self._why(ref)}")
+
+    def check_view(self, ref: str, schema: str, view: str) -> None:
+        """A view is read with the rights of the server: whoever does not read everything could read it by a view."""
+        self.check_write(ref, schema, view)
+        self.check_unrestricted(f"write the view {schema}.{view}, which could show what the role is not shown")
+
+    def check_unrestricted(self, what: str) -> None:
+        """What leads to files that the server reads for everybody is for those who read everything."""
+        if self.role.is_restricted:
+            raise forbidden(f"{self.caller.name} may not {what}: the role {self.role.name} does not read everything.")
+
+    def _why(self, ref: str, schema: str | None = None, table: str | None = None) -> str:
+        role = self.role
+        if role.writes is None:
+            return f"The role {role.name} reads only."
+        if not role.may_write_to(ref):
+            if ref == MAIN:
+                return f"Runs and publishes write {MAIN}. Write to a branch, and publish it: mere branch create NAME"
+            return f"The role {role.name} writes to other branches: {', '.join(role.writes.refs)}."
+        if schema is not None and not role.writes.names_schema(schema):
+            return f"The role {role.name} writes to other schemas: {', '.join(role.writes.schemas)}."
+        return f"A role writes only what it reads as a whole, and {role.name} does not read all of {schema}.{table}."

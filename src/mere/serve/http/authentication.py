@@ -49,7 +49,7 @@ class Passwords:
             if not address.startswith(_LOOPBACK):
                 raise forbidden("Only this machine is let in without a password.")
             _refuse_pages(headers)
-            return Caller(_name(name) or default_author(), address, trusted=True)
+            return Caller(_name(name) or default_author(), address)
         self._users.admit()
         if not name:
             raise HttpError(
@@ -80,7 +80,6 @@ class Authentication:
         self._app = app
         self._authenticator = authenticator
         self._roles = roles or Everybody()
-        self._declared = roles is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -102,7 +101,7 @@ class Authentication:
         role = self._roles.of(caller.name)
         if role is None:
             raise forbidden(f"{caller.name} has no role.")
-        return Access(caller, role, self._declared)
+        return Access(caller, role)
 
 
 def _refuse_pages(headers: Mapping[str, str]) -> None:

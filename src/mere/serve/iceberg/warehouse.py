@@ -67,15 +67,17 @@ class Warehouse:
         self._shared = shared
         self._is_name = not expression.steps and not expression.base.startswith(ALIAS_PREFIX)
 
-    def branch(self, *schemas: str) -> Ref:
-        """The branch that this is, if the caller may write to these schemas of it."""
+    def branch(self, *written: str | TableName) -> Ref:
+        """The branch that this is, if the caller may write these schemas and tables of it."""
         ref = self._lake.store.ref(self.name) if self._is_name else None
         if ref is None:
             found = self._lake.resolve(self.name)
             raise ReadOnlyRef(f"{found.text} is a commit and read-only.", remedy="Write to a branch.")
         if not ref.kind.writable:
             raise ReadOnlyRef(f"{ref.name} is a {ref.kind} and read-only.", remedy="Write to a branch.")
-        self.access.check_write(ref.name, schemas)
+        for each in written:
+            where = (each, None) if isinstance(each, str) else (each.namespace, each.name)
+            self.access.check_write(ref.name, *where)
         return ref
 
     @property

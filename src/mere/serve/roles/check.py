@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from mere.errors import ConfigError, MereError
 from mere.lake.log.refs import RefKind
 from mere.lake.query.bindings import schema_of
-from mere.names import TableName, near
+from mere.names import MAIN, TableName, near
 from mere.serve.access.limits import Resources
-from mere.serve.access.roles import Declared, Role, Rule
+from mere.serve.access.roles import Declared, Role, Rule, Writes
 from mere.serve.language import rights
 from mere.serve.protocol.port import PgError
 from mere.serve.session.backend import LakeBackend
@@ -34,6 +34,7 @@ _BOOLEAN = 16  # the oid
 class Found:
     problems: list[ConfigError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    writes: dict[str, Writes] = field(default_factory=dict)  # by the role
 
     def raise_problems(self) -> None:
         if len(self.problems) == 1:
@@ -46,10 +47,16 @@ class Found:
 def check(roles: Declared, lake: Lake, users: Iterable[str] | None = None, *, compute: bool = True) -> Found:
     """`users`: who can log in, if that is not everybody. `compute`: whether conditions are tried on their tables."""
     found = Found()
-    sets = lake.at_each([ref.name for ref in lake.refs(RefKind.BRANCH, RefKind.TAG)])
+    refs = lake.refs(RefKind.BRANCH, RefKind.TAG)
+    branches = [ref.name for ref in refs if ref.kind.writable]
+    sets = lake.at_each([ref.name for ref in refs])
     for role in roles.roles.values():
         served = {ref: tables for ref, tables in sets.items() if role.may_connect(ref)}
-        _OfRole(roles, role, served, found).check(sets)
+        of_role = _OfRole(roles, role, served, found)
+        of_role.check(sets)
+        if role.writes is not None:
+            of_role.check_writes(role.writes, branches)
+            found.writes[role.name] = role.writes
     found.notes += _of_users(roles, users)
     if compute and not found.problems:
         _compute(roles, lake, sets, found)
@@ -92,6 +99,21 @@ class _OfRole:
                 if self._check_name(rule, key):
                     self._check_columns(rule)
         self._check_fit()
+
+    def check_writes(self, writes: Writes, branches: Iterable[str]) -> None:
+        """Nothing is written that is not read. Patterns may be for what is still to come."""
+        role = self.role
+        for ref in writes.refs:
+            if not _is_pattern(ref) and not role.may_connect(ref):
+                self._problem(writes.line, f"the role {role.name} writes to {_shown(ref)}, which its `refs` leave out")
+        for schema in writes.schemas:
+            if not _is_pattern(schema) and not any(_could_name(rule, schema) for rule in role.tables):
+                message = f"the role {role.name} writes to {_shown(schema)}, of which it reads no table"
+                self._problem(writes.line, message, f"Add to its `tables`: {{table: {schema}.*, optional: true}}")
+        if MAIN in writes.refs:
+            self.found.notes.append(f"the role {role.name} writes to {MAIN} without a run and a publish")
+        elif not any(map(role.may_write_to, branches)):
+            self.found.notes.append(f"the role {role.name} may write, but no branch is there that it may write to")
 
     def _check_name(self, rule: Rule, key: str) -> bool:
         refs = [ref for ref, tables in self.served.items() if any(map(rule.names, tables))]
@@ -205,6 +227,16 @@ def _failure(backend: LakeBackend, role: Role, ref: str, table: TableName, rule:
     except PgError as error:
         return error.message
     return None if column.oid == _BOOLEAN else "it is neither true nor false"
+
+
+def _is_pattern(name: str) -> bool:
+    return any(each in name for each in "*?[")
+
+
+def _could_name(rule: Rule, schema: str) -> bool:
+    """Whether a rule names a table of the schema, which need not be there."""
+    of_schema, dot, _ = rule.pattern.partition(".")
+    return not dot or fnmatchcase(schema, of_schema)
 
 
 def _shown(name: str) -> str:

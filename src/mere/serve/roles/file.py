@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mere.entries import Entry, nearest, parse, read
 from mere.names import parse_age
 from mere.serve.access.limits import Limits
-from mere.serve.access.roles import ALL, Declared, Role, Rule
+from mere.serve.access.roles import ALL, Declared, Role, Rule, Writes
 from mere.serve.access.watched import Watched
 from mere.serve.language import conditions
 from mere.serve.protocol.port import PgError
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _Make = Callable[[str, Entry, bool], Rule]  # of a pattern, what is said of its tables, and whether that is optional
 
 _TABLES = 'Write the tables that it reads, or `tables: "*"` for all.'
-_KEYS = ("refs", "tables", "columns", "rows", "history", "time", "max_rows")
+_WRITE = "Write {refs: [dev], schemas: [sandbox]}, with the branches and schemas that the role writes to."
+_KEYS = ("refs", "tables", "columns", "rows", "write", "history", "time", "max_rows")
 _TEXT = "tag:yaml.org,2002:str"
 # What YAML itself finds in a value without a tag. A merge is refused where its keys are read.
 _PLAIN = frozenset(
@@ -98,6 +99,7 @@ def _role(name: str, entry: Entry) -> Role:
         tables=tuple(_granted(item) for item in _items(given["tables"])),
         columns=columns,
         rows=rows,
+        writes=_writes(given["write"]) if "write" in given else None,
         history=_flag(given["history"]) if "history" in given else not (columns or rows),
         limits=Limits(
             _duration(given["time"]) if "time" in given else None,
@@ -105,6 +107,17 @@ def _role(name: str, entry: Entry) -> Role:
         ),
         line=entry.line,
     )
+
+
+def _writes(entry: Entry) -> Writes:
+    """`write`: both have to be said, for a role that writes everywhere is rarely meant."""
+    given = entry.keys("refs", "schemas") if entry.is_map else {}
+    if missing := [key for key in ("refs", "schemas") if key not in given]:
+        raise entry.error(f"`write` has no `{missing[0]}`", _WRITE)
+    for item in _items(given["schemas"]):
+        if "." in _text(item):
+            raise item.error(f"`{_text(item)}` is not a schema's name", "Write the schema alone, such as sandbox.")
+    return Writes(_texts(given["refs"]), _texts(given["schemas"]), entry.line)
 
 
 def _granted(item: Entry) -> Rule:

@@ -31,6 +31,7 @@ class Sight:
     user: str
     role: Role | None
     refs: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # the branches that it may write to, of which Role.writes names the schemas
     ref: str | None = None  # of which the tables are
     tables: tuple[Seen, ...] = ()
     refused: str | None = None  # why nothing of the ref is shown
@@ -41,16 +42,21 @@ def of_user(lake: Lake, roles: Roles, user: str, at: str | None = None) -> Sight
     if role is None:
         return Sight(user, None)
     refs = tuple(ref.name for ref in lake.refs(RefKind.BRANCH, RefKind.TAG) if role.may_connect(ref.name))
+    written = tuple(ref.name for ref in lake.refs(RefKind.BRANCH) if role.may_write_to(ref.name))
     if at is not None and not role.may_read_at(RefExpression.parse(at)):
         raise UsageError(f"{user} may not read {at}.", remedy=f"It may read: {', '.join(refs) or 'nothing'}.")
     ref = at or (MAIN if MAIN in refs else next(iter(refs), None))
     if ref is None:
-        return Sight(user, role, refs)
+        return Sight(user, role, refs, written)
     tables = lake.at(ref)
     if unmet := role.unmet(tables):
         names = ", ".join(rule.pattern for rule in unmet)
-        return Sight(user, role, refs, ref, refused=f"no table there is named {names}, for which the role has rules")
-    return Sight(user, role, refs, ref, tuple(_seen(tables, table, role) for table in tables if role.may_read(table)))
+        return Sight(
+            user, role, refs, written, ref, refused=f"no table there is named {names}, for which the role has rules"
+        )
+    return Sight(
+        user, role, refs, written, ref, tuple(_seen(tables, table, role) for table in tables if role.may_read(table))
+    )
 
 
 def _seen(tables: TableSet, table: TableName, role: Role) -> Seen:
@@ -71,6 +77,7 @@ def as_json(found: Sight) -> dict[str, Any]:
         "user": found.user,
         "role": role.name if role else None,
         "refs": found.refs,
+        "write": {"refs": found.written, "schemas": role.writes.schemas} if role and role.writes else None,
         "history": bool(role and role.history),
         "time": role.limits.time.total_seconds() if role and role.limits.time else None,
         "max_rows": role.limits.rows if role else None,
