@@ -91,9 +91,3 @@ def test_a_link_with_such_a_name_is_not_followed(temporary: Path) -> None:
     (temporary / "mere-sql-file").touch()
     spill.sweep(temporary)
     assert (temporary / "other" / "file").exists()
-
-
-def test_no_extension_is_loaded_whose_signature_does_not_fit(tmp_path: Path) -> None:
-    with closing(connect()) as connection:
-        (value,) = connection.execute("SELECT current_setting('allow_unsigned_extensions')").fetchall()[0]
-    assert value is False
