@@ -106,7 +106,7 @@ def test_it_carries_the_guards_and_a_folder_of_its_own(lake: Lake, old: Old) -> 
     assert metadata.properties["gc.enabled"] == "false"
     assert metadata.properties["write.metadata.delete-after-commit.enabled"] == "false"
     assert metadata.properties[ORIGIN] == str(old.pointer())
-    assert metadata.raw["location"].startswith(f"{lake.warehouse}/sales/orders-")
+    assert metadata.raw["location"].startswith(f"file://{lake.warehouse}/sales/orders-")
     assert metadata.raw["metadata-log"] == []
     assert metadata.location.startswith(f"{metadata.raw['location']}/metadata/")
     assert done.commit is not None

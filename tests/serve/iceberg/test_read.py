@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -18,7 +19,7 @@ from tests.serve.iceberg.rest import Rest, error, roles, serving
 ORDERS = "namespaces/gold/tables/orders"
 
 
-def catalog(rest: Rest, warehouse: str, **more: str) -> RestCatalog:
+def catalog(rest: Rest, warehouse: str, **more: Any) -> RestCatalog:
     found = load_catalog("rest", type="rest", uri=rest.uri, warehouse=warehouse, **more)
     assert isinstance(found, RestCatalog)
     return found

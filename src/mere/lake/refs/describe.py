@@ -31,7 +31,7 @@ def counted(change: Change, reader: MetadataReader) -> Change:
 
 def described(commit: Commit, reader: MetadataReader) -> Commit:
     """An engine's write, with the author, operation and counts that the engine left in the table's metadata."""
-    if commit.kind is not CommitKind.WRITE:
+    if commit.kind is not CommitKind.WRITE or commit.message:  # who has recorded it has said all of this
         return commit
     changes = tuple(counted(change, reader) for change in commit.changes)
     made = next((snapshot for change in changes if (snapshot := _made(change, reader))), None)

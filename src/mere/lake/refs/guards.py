@@ -17,6 +17,15 @@ from mere.names import MAIN
 
 # Engines then refuse to expire snapshots, remove orphan files or purge, and leave old metadata files alone.
 PROPERTIES = {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
+# By these, a table's new files would be where the lake does not look after them.
+ELSEWHERE = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.folder-storage.path",
+    "write.object-storage.path",
+    "write.location-provider.impl",
+    "write.py-location-provider.impl",
+)
 _DEFAULTS = {"gc.enabled": "true", "write.metadata.delete-after-commit.enabled": "false"}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from mere.errors import InvalidName, LakeConflict, LakeError, TableNotFound, UsageError
+from mere.errors import InvalidName, LakeConflict, LakeError, TableExists, TableNotFound, UsageError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Key, Space, difference
 from mere.lake.refs.describe import counted, described
@@ -101,24 +101,28 @@ def rename(
     store: Store, reader: MetadataReader, target: str, table: TableName, to: TableName, author: str, message: str
 ) -> Commit:
     """The same table under another name: rows, history and state stay with it, and its companions go with it."""
-    if not to.is_plain:
-        raise InvalidName(f"No query could spell {to}. Nothing was renamed.", remedy="Choose a plain SCHEMA.TABLE.")
 
     def changes() -> list[Change]:
-        entries = store.heads([target])[target].entries
-        known(target, table, entries, "renamed")
-        found = []
-        for old, new in ((table, to), *zip(table.companions, to.companions, strict=True)):
-            if (entry := entries.get(Key.of(old))) is None:
-                continue
-            if Key.of(new) in entries:
-                raise UsageError(f"There is already a {new} on {target}. Nothing was renamed.")
-            found += [Change(Key.of(old), entry, None), Change(Key.of(new), None, entry)]
-        return found
+        return renamed(target, store.heads([target])[target].entries, table, to)
 
     made = commit_found(store, reader, target, CommitKind.WRITE, changes, author, message)
     assert made is not None
     return made
+
+
+def renamed(target: str, entries: Entries, table: TableName, to: TableName) -> list[Change]:
+    """What gives a table and its companions another name. `entries`: at least those of all the names."""
+    if not to.is_plain:
+        raise InvalidName(f"No query could spell {to}. Nothing was renamed.", remedy="Choose a plain SCHEMA.TABLE.")
+    known(target, table, entries, "renamed")
+    found = []
+    for old, new in ((table, to), *zip(table.companions, to.companions, strict=True)):
+        if (entry := entries.get(Key.of(old))) is None:
+            continue
+        if Key.of(new) in entries:
+            raise TableExists(f"There is already a {new} on {target}. Nothing was renamed.")
+        found += [Change(Key.of(old), entry, None), Change(Key.of(new), None, entry)]
+    return found
 
 
 def commit_found(

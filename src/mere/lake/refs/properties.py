@@ -27,7 +27,7 @@ def set_properties(
 ) -> Commit | None:
     """All in one commit; None if all of them are so already. What an engine changes meanwhile is kept, but for tables
     that are `expected` to stand somewhere."""
-    _refuse_unguarded(wanted)
+    refuse_unguarded(wanted)
     written: dict[Entry, Entry] = {}  # a second attempt writes anew only what has moved
 
     def changes() -> list[Change]:
@@ -58,7 +58,7 @@ def _refuse_moved(target: str, moved: Collection[Key]) -> None:
         raise LakeConflict(f"{names} on {target} was written to by somebody else meanwhile. Nothing was changed.")
 
 
-def _refuse_unguarded(wanted: Mapping[TableName, Properties]) -> None:
+def refuse_unguarded(wanted: Mapping[TableName, Properties]) -> None:
     for table, properties in sorted(wanted.items()):
         for name, value in properties.items():
             if name in PROPERTIES and value != PROPERTIES[name]:

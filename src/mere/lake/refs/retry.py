@@ -14,14 +14,16 @@ T = TypeVar("T")
 _ATTEMPTS = 20
 
 
-def retried_while_moving(decide: Callable[[], T], given_up: str, remedy: str = "Try again.") -> T:
+def retried_while_moving(
+    decide: Callable[[], T], given_up: str, remedy: str = "Try again.", error: type[LakeError] = LakeError
+) -> T:
     """Bounded: somebody who writes without a pause must not keep us here for ever."""
     for _ in range(_ATTEMPTS):
         try:
             return decide()
         except Moved:
             continue
-    raise LakeError(given_up, remedy=remedy)
+    raise error(given_up, remedy=remedy)
 
 
 def standing(store: Store, name: str, gone: str) -> Ref:

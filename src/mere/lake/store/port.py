@@ -19,6 +19,8 @@ from mere.lake.log.refs import Ref, RefKind
 from mere.lake.log.runs import Run
 from mere.names import TableName
 
+RECEIPTS_LAST = timedelta(minutes=30)
+
 
 class After(Enum):
     """What becomes of the branch that a commit was made from."""
@@ -26,6 +28,22 @@ class After(Enum):
     STAY = "stay"
     FOLLOW = "follow"  # it starts again from the new commit
     DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was answered to a request that is done once only, however often it is sent: the same answer is given again.
+
+    A request is known by who sent it, what it asks for, and the key that the client gave it.
+    """
+
+    user: str
+    operation: str
+    key: str
+    status: int
+    pointer: str | None = None  # the metadata file that the answer told of
+    content: str = ""  # the whole answer, where it is none of those
+    request: str = ""  # a digest of what was sent, to tell another request under the same key
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,7 @@ class Edit:
     meets: int | None = None  # if the target is still at this commit, it and the source hold the same after the edit
     reads: Mapping[Key, Entry | None] | None = None  # must also still stand, though they are not changed
     fence: Fence | None = None
+    receipt: Receipt | None = None  # kept with the commit, or neither is; Repeated, if there is one already
     id: str = field(default_factory=lambda: secrets.token_hex(8))  # known beforehand, to ask whether it happened
 
 
@@ -52,6 +71,10 @@ class Moved(Exception):
     def __init__(self, keys: Collection[Key] = ()) -> None:
         super().__init__(", ".join(map(str, keys)))
         self.keys = tuple(keys)
+
+
+class Repeated(Exception):
+    """There is a receipt for this request already: it was done, and nothing is done again. Never leaves the server."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +155,12 @@ class Store(Protocol):
     def renew(self, holder: str, ttl: timedelta) -> bool: ...
     def release(self, target: str, tables: Collection[TableName], holder: str) -> None: ...
     def leases(self) -> list[Lease]: ...
+
+    # receipts, kept for RECEIPTS_LAST
+    def receipt(self, user: str, operation: str, key: str) -> Receipt | None: ...
+    def keep_receipt(self, receipt: Receipt) -> None:
+        """Of a request that changed nothing. Repeated, if there is one already."""
+        ...
 
     # time
     def now(self) -> datetime: ...

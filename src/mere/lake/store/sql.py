@@ -22,8 +22,8 @@ from mere.lake.log.commits import Commit, Entries, Entry, Key
 from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.log.runs import Run, RunStatus, holds
-from mere.lake.store import leases, pointers, rows
-from mere.lake.store.port import After, Divergence, Edit, Head, Lease, Moved
+from mere.lake.store import leases, pointers, receipts, rows
+from mere.lake.store.port import After, Divergence, Edit, Head, Lease, Moved, Receipt
 from mere.lake.store.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
 from mere.lake.store.wholeness import damaged
 from mere.names import TableName
@@ -182,6 +182,8 @@ class SqlStore(ABC):
     def commit(self, edit: Edit) -> Commit:
         with self._write() as tx:
             faults.point("commit.begun")
+            if edit.receipt:
+                receipts.keep(tx, edit.receipt)
             keys = {change.key for change in edit.changes} | (edit.reads or {}).keys()
             self._lock(tx, [edit.source.name] if edit.source else [], keys, edit.target)
             target = rows.writable_ref(tx, edit.target)
@@ -286,6 +288,17 @@ class SqlStore(ABC):
     def leases(self) -> list[Lease]:
         with self._statement() as tx:
             return leases.held(tx)
+
+    # receipts
+
+    @repeatable
+    def receipt(self, user: str, operation: str, key: str) -> Receipt | None:
+        with self._statement() as tx:
+            return receipts.find(tx, user, operation, key)
+
+    def keep_receipt(self, receipt: Receipt) -> None:
+        with self._write() as tx:
+            receipts.keep(tx, receipt)
 
     # runs
 
@@ -412,6 +425,7 @@ class SqlStore(ABC):
             pointers.move(tx, moved)
             faults.point("repoint.moved")
             tx.run("DELETE FROM mere_doomed")
+            tx.run("DELETE FROM mere_receipts")  # they point to the old place
             for key, value in (("root", root), ("lake_id", lake_id)):
                 tx.run("UPDATE mere_meta SET value = ? WHERE key = ?", (value, key))
         faults.point("repoint.durable")

@@ -8,9 +8,6 @@ sweep does not look. It also starts a new log of metadata files, so that no engi
 
 from __future__ import annotations
 
-import posixpath
-import re
-import secrets
 import shlex
 import uuid
 from collections import Counter
@@ -25,7 +22,8 @@ from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space
 from mere.lake.query.types import duckdb_type
-from mere.lake.refs.guards import Guard
+from mere.lake.refs import folders
+from mere.lake.refs.guards import ELSEWHERE, Guard
 from mere.lake.refs.history import commit_found
 from mere.lake.refs.premises import Premises
 from mere.lake.storage.port import Storage
@@ -33,14 +31,6 @@ from mere.lake.upkeep.discover import Found, Source
 from mere.names import MAIN, TableName, near
 
 # Files would land in folders that the old owner, or another table, sweeps.
-_ELSEWHERE = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.folder-storage.path",
-    "write.object-storage.path",
-    "write.location-provider.impl",
-    "write.py-location-provider.impl",
-)
 _EXISTS = "exists"  # the property by which engines know an empty namespace
 
 
@@ -199,7 +189,7 @@ class _Examiner:
             if self._request.into:
                 yield "it is a view, whose SQL names its tables by their old schema, so --into would break it"
             return
-        if elsewhere := sorted(set(_ELSEWHERE) & metadata.properties.keys()):
+        if elsewhere := sorted(set(ELSEWHERE) & metadata.properties.keys()):
             yield (
                 f"its property {', '.join(elsewhere)} puts new files where this lake does not look after them;"
                 " unset it at the source"
@@ -232,7 +222,7 @@ class _Examiner:
     def _adopted(self, original: Metadata, table: TableName) -> Metadata:
         kind = _kind(original)
         guarded = self._guard.better(Key.of(table), kind, original) or original
-        folder = _folder(self._lake.warehouse, table)
+        folder = folders.fresh(self._lake.warehouse, table)
         raw = {
             **guarded.raw,
             "location": folder,
@@ -249,13 +239,6 @@ def _missing(storage: Storage, reach: Reach, folder: str) -> str | None:
     missing = sorted(file for file in reach if file not in present and not storage.exists(file))
     more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
     return f"{missing[0]}{more} is missing" if missing else None
-
-
-def _folder(warehouse: str, table: TableName) -> str:
-    """One that no other table has, even of the same name on another ref."""
-    # Engines read ? # % in a path as something else.
-    names = [re.sub(r"[^\w-]", "_", part) for part in (*table.namespace.split("."), table.name)]
-    return f"{posixpath.join(warehouse, *names)}-{secrets.token_hex(16)}"
 
 
 def _kind(metadata: Metadata) -> Kind:

@@ -76,6 +76,9 @@ class HttpError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def body(self) -> bytes:
+        return orjson.dumps({"error": {"message": self.message, "type": self.type, "code": self.status}})
+
 
 def bad_request(message: str) -> HttpError:
     return HttpError(400, "BadRequestException", message)
@@ -107,5 +110,4 @@ def _headers(status: int) -> dict[str, str]:
 
 
 def response(error: HttpError) -> Response:
-    told = {"error": {"message": error.message, "type": error.type, "code": error.status}}
-    return Response(orjson.dumps(told), error.status, dict(error.headers), "application/json")
+    return Response(error.body(), error.status, dict(error.headers), "application/json")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from starlette.responses import Response
 
+from mere.lake.store.port import RECEIPTS_LAST
 from mere.names import MAIN
 from mere.serve.iceberg.call import Call, Handler, json_response
+
+_LASTS = f"PT{RECEIPTS_LAST // timedelta(minutes=1)}M"
 
 
 def handler(endpoints: Sequence[str]) -> Handler:
@@ -15,6 +19,7 @@ def handler(endpoints: Sequence[str]) -> Handler:
         asked = call.query.get("warehouse") or MAIN
         prefix = call.warehouses.named(asked, call.access)
         call.about["ref"] = prefix
-        return json_response({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": list(endpoints)})
+        told = {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": list(endpoints)}
+        return json_response({**told, "idempotency-key-lifetime": _LASTS})
 
     return config

@@ -43,6 +43,17 @@ class MetadataFiles:
         return content
 
 
+def settings(storage: Storage) -> dict[str, str]:
+    """How the files are reached, without keys: a client has its own."""
+    s3 = storage.s3
+    if s3 is None:
+        return {}
+    found = {"client.region": s3.region, "s3.region": s3.region}
+    if s3.endpoint is not None:
+        found["s3.endpoint"] = s3.endpoint
+    return found | {"s3.path-style-access": str(s3.uses_path_style).lower()}
+
+
 def loaded(location: str | None, metadata: bytes, config: Mapping[str, str] | None = None) -> bytes:
     """The answer to whoever loads, creates or changes a table or view. What is only staged has no location yet."""
     place = b'"metadata-location":' + orjson.dumps(location) + b"," if location is not None else b""

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import orjson
 from starlette.responses import Response
 
+from mere.errors import InvalidName, NamespaceExists, NamespaceNotEmpty
+from mere.lake.log.commits import Change, CommitKind, Entry, Key, Kind, Space
+from mere.names import TableName
+from mere.serve.http.errors import HttpError, bad_request
 from mere.serve.iceberg.call import EMPTY, SEPARATOR, Call, json_response, one_level
+from mere.serve.iceberg.target import Target
+from mere.serve.iceberg.warehouse import EXISTS
+from mere.serve.iceberg.writing import Answer, Write, written
 
 
 def list_(call: Call) -> Response:
@@ -24,3 +32,84 @@ def load(call: Call) -> Response:
 def exists(call: Call) -> Response:
     call.warehouse.require_namespace(call.namespace)
     return Response(status_code=EMPTY)
+
+
+# writing
+
+
+def create(call: Call) -> Response:
+    levels = call.json.get("namespace")
+    namespace = one_level(levels if isinstance(levels, list) else [])
+    properties = _properties(call.json.get("properties") or {})
+    if not TableName(namespace, "t").is_plain or "." in namespace:
+        raise InvalidName(f"No query could spell {namespace}.", remedy="Choose a plain name.")
+    target = Target(call, namespace)
+
+    def find() -> Write:
+        if namespace in call.warehouse.tables.namespaces:
+            raise NamespaceExists(f"There is already a namespace {namespace} on {target.ref.name}.")
+        given = {EXISTS: "true", **properties}
+        changes = [Change(_key(namespace, name), None, _entry(value)) for name, value in given.items()]
+        told = orjson.dumps({"namespace": [namespace], "properties": properties}).decode()
+        return Write(f"create namespace {namespace}", changes, Answer(200, content=told))
+
+    return written(call, target.ref, find)
+
+
+def drop(call: Call) -> Response:
+    namespace = call.namespace
+    target = Target(call, namespace)
+
+    def find() -> Write:
+        call.warehouse.require_namespace(namespace)
+        entries = call.warehouse.tables.entries
+        if any(key.namespace == namespace and key.space is Space.RELATION for key in entries):
+            raise NamespaceNotEmpty(f"There are tables or views in {namespace} on {target.ref.name}.")
+        own = [(key, entry) for key, entry in entries.items() if key.namespace == namespace]
+        return Write(f"drop namespace {namespace}", [Change(key, entry, None) for key, entry in own])
+
+    return written(call, target.ref, find)
+
+
+def update(call: Call) -> Response:
+    namespace = call.namespace
+    updates, removals = _properties(call.json.get("updates") or {}), call.json.get("removals") or []
+    if not isinstance(removals, list) or not all(isinstance(each, str) for each in removals):
+        raise bad_request("`removals` has to be a list of names.")
+    if EXISTS in removals:
+        raise bad_request(f"{EXISTS} is not a property of a namespace.")
+    if both := sorted(set(updates) & set(removals)):
+        raise HttpError(422, "UnprocessableEntityException", f"{both[0]} is to be set and to be removed.")
+    target = Target(call, namespace)
+
+    def find() -> Write:
+        known = call.warehouse.properties(namespace)
+        gone = [name for name in dict.fromkeys(removals) if name in known]
+        wanted = {**updates, **dict.fromkeys(gone)}
+        changes = [
+            Change(_key(namespace, name), _entry(known.get(name)), _entry(value))
+            for name, value in wanted.items()
+            if known.get(name) != value
+        ]
+        missing = [name for name in dict.fromkeys(removals) if name not in known]
+        told = {"updated": list(updates), "removed": gone, "missing": missing}
+        content = orjson.dumps(told).decode()
+        return Write(f"alter namespace {namespace}", changes, Answer(200, content=content), CommitKind.ALTER)
+
+    return written(call, target.ref, find)
+
+
+def _key(namespace: str, name: str) -> Key:
+    return Key(Space.PROPERTY, namespace, name)
+
+
+def _entry(value: str | None) -> Entry | None:
+    return None if value is None else Entry(Kind.PROPERTY, value)
+
+
+def _properties(given: object) -> dict[str, str]:
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise bad_request("Properties are an object, with texts as values.")
+    if EXISTS in given:
+        raise bad_request(f"{EXISTS} is not a property of a namespace.")
+    return given

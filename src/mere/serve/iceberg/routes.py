@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
-from mere.serve.iceberg import config, namespaces, tables, views
+from mere.serve.iceberg import config, namespaces, tables, transactions, views
 from mere.serve.iceberg.call import Answering, Handler
+from mere.serve.iceberg.writing import once
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
@@ -29,24 +30,42 @@ HANDLERS: dict[str, Handler] = {
     f"GET {_NAMESPACES}": namespaces.list_,
     f"GET {_NAMESPACE}": namespaces.load,
     f"HEAD {_NAMESPACE}": namespaces.exists,
+    f"POST {_NAMESPACES}": namespaces.create,
+    f"DELETE {_NAMESPACE}": namespaces.drop,
+    f"POST {_NAMESPACE}/properties": namespaces.update,
     f"GET {_TABLES}": tables.list_,
+    f"POST {_TABLES}": tables.create,
     f"GET {_TABLE}": tables.load,
     f"HEAD {_TABLE}": tables.exists,
+    f"POST {_TABLE}": tables.commit,
+    f"DELETE {_TABLE}": tables.drop,
+    f"POST {_REF}/tables/rename": tables.rename,
+    f"POST {_NAMESPACE}/register": tables.register,
     f"GET {_TABLE}/credentials": tables.credentials,
     f"POST {_TABLE}/metrics": tables.report,
     f"GET {_VIEWS}": views.list_,
+    f"POST {_VIEWS}": views.create,
     f"GET {_VIEW}": views.load,
     f"HEAD {_VIEW}": views.exists,
+    f"POST {_VIEW}": views.replace,
+    f"DELETE {_VIEW}": views.drop,
+    f"POST {_REF}/views/rename": views.rename,
+    f"POST {_REF}/transactions/commit": transactions.commit,
 }
 
 
 def mounted(lake: Lake, threads: int = _THREADS) -> Mount:
     answering = Answering(lake, threads)
     found = {"GET /v1/config": config.handler(tuple(HANDLERS)), **HANDLERS}
+    found |= {name: once(handler) for name, handler in found.items() if _writes(name)}
     # A route for GET takes HEAD, too, unless another one has come before it.
     names = sorted(found, key=lambda name: not name.startswith("HEAD"))
     routes = [_route(name, answering.endpoint(found[name])) for name in names]
     return Mount(PATH, app=_Encoded(Router(routes, redirect_slashes=False)))
+
+
+def _writes(name: str) -> bool:
+    return name.startswith(("POST", "DELETE")) and not name.endswith("/metrics")
 
 
 def _route(name: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:

@@ -1,17 +1,24 @@
-"""Tables: listed, and loaded as their metadata files have them."""
+"""Tables: listed, loaded, made, changed, dropped, renamed and registered."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import orjson
 from starlette.responses import Response
 
-from mere.lake.iceberg.metadata import Json
-from mere.lake.log.commits import Kind
+from mere.errors import LakeError
+from mere.lake.iceberg.files import Reach
+from mere.lake.iceberg.metadata import Json, MetadataReader
+from mere.lake.iceberg.updates import fresh
+from mere.lake.log.commits import Change, CommitKind, Entry, Key, Kind
+from mere.lake.refs import folders
+from mere.lake.refs.guards import PROPERTIES
+from mere.lake.refs.history import renamed
+from mere.names import TableName
 from mere.serve.http.errors import bad_request
-from mere.serve.iceberg.call import EMPTY, Call, json_response
-from mere.serve.iceberg.files import etag, loaded
+from mere.serve.iceberg.call import EMPTY, Call, identifier, json_response
+from mere.serve.iceberg.files import etag, loaded, settings
+from mere.serve.iceberg.target import Target, now_ms
+from mere.serve.iceberg.writing import Answer, Write, written
 
 _SNAPSHOTS = ("all", "refs")
 
@@ -37,7 +44,8 @@ def load(call: Call) -> Response:
     metadata = call.files.content(location)
     if snapshots == "refs":
         metadata = orjson.dumps(_of_refs(orjson.loads(metadata)))
-    return Response(loaded(location, metadata, config(call)), headers=headers, media_type="application/json")
+    body = loaded(location, metadata, settings(call.lake.storage))
+    return Response(body, headers=headers, media_type="application/json")
 
 
 def _of_refs(raw: Json) -> Json:
@@ -45,17 +53,6 @@ def _of_refs(raw: Json) -> Json:
     named = {ref["snapshot-id"] for ref in raw.get("refs", {}).values()} | {raw.get("current-snapshot-id")}
     kept = [each for each in raw.get("snapshots", ()) if each["snapshot-id"] in named]
     return {**raw, "snapshots": kept}
-
-
-def config(call: Call) -> Mapping[str, str]:
-    """How the files are reached, without keys: a client has its own."""
-    s3 = call.lake.storage.s3
-    if s3 is None:
-        return {}
-    found = {"client.region": s3.region, "s3.region": s3.region}
-    if s3.endpoint is not None:
-        found["s3.endpoint"] = s3.endpoint
-    return found | {"s3.path-style-access": str(s3.uses_path_style).lower()}
 
 
 def exists(call: Call) -> Response:
@@ -75,3 +72,135 @@ def report(call: Call) -> Response:
     if "report-type" not in call.json:
         raise bad_request("A report has a `report-type`.")
     return Response(status_code=EMPTY)
+
+
+# writing
+
+
+def create(call: Call) -> Response:
+    table = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
+    call.about["table"] = str(table)
+    target = Target(call, table.namespace)
+    target.check_properties(table, call.json.get("properties") or {})
+    folder = target.folder(table)
+    if call.json.get("stage-create"):
+        target.require_namespace(table.namespace)
+        target.require_free(table)
+        metadata = fresh.table(call.json, folder, PROPERTIES, now_ms())
+        folders.make(folder)
+        body = loaded(None, orjson.dumps(metadata), settings(call.lake.storage))
+        return Response(body, media_type="application/json")
+
+    def find() -> Write:
+        reads = target.require_namespace(table.namespace)
+        target.require_free(table)
+        metadata = fresh.table(call.json, folder, PROPERTIES, now_ms())
+        folders.make(folder)
+        change = target.created(table, Kind.TABLE, metadata)
+        return Write(f"create {table}", [change], _loads(change), reads=reads)
+
+    return written(call, target.ref, find)
+
+
+def _loads(change: Change) -> Answer:
+    assert change.new is not None
+    return Answer(200, change.new.value)
+
+
+def commit(call: Call) -> Response:
+    return changed(call, call.table(), Kind.TABLE)
+
+
+def changed(call: Call, table: TableName, kind: Kind) -> Response:
+    target = Target(call, table.namespace)
+
+    def find() -> Write:
+        change = target.changed(table, kind, call.json)
+        if change is None:
+            return Write("", answer=Answer(200, target.entry(table, kind).value))
+        return Write(message([call.json], [change]), [change], _loads(change))
+
+    return written(call, target.ref, find)
+
+
+def message(requests: list[Json], changes: list[Change]) -> str:
+    """What was done, as clients say it: the operations of their snapshots."""
+    snapshots = [each["snapshot"] for request in requests for each in request["updates"] if "snapshot" in each]
+    said = dict.fromkeys(str(each.get("summary", {}).get("operation", "write")) for each in snapshots)
+    created = all(change.old is None for change in changes)
+    verb = "create" if created else " and ".join(said) or "alter"
+    return f"{verb} {', '.join(str(change.key) for change in changes)}"
+
+
+def drop(call: Call) -> Response:
+    return dropped(call, call.table(), Kind.TABLE)
+
+
+def dropped(call: Call, table: TableName, kind: Kind) -> Response:
+    """`purgeRequested` or not: other refs may need the files, and the sweep finds those that nobody needs."""
+    target = Target(call, table.namespace)
+
+    def find() -> Write:
+        entry = target.entry(table, kind)
+        return Write(f"drop {table}", [Change(Key.of(table), entry, None)], kind=CommitKind.DROP)
+
+    return written(call, target.ref, find)
+
+
+def rename(call: Call) -> Response:
+    return moved(call, Kind.TABLE)
+
+
+def moved(call: Call, kind: Kind) -> Response:
+    source, destination = identifier(call.json.get("source")), identifier(call.json.get("destination"))
+    call.about["table"] = str(source)
+    target = Target(call, source.namespace, destination.namespace)
+
+    def find() -> Write:
+        target.entry(source, kind)
+        reads = target.require_namespace(destination.namespace)
+        standing = target.standing(source, *source.companions, destination, *destination.companions)
+        changes = renamed(target.ref.name, standing, source, destination)
+        return Write(f"rename {source} to {destination}", changes, reads=reads)
+
+    return written(call, target.ref, find)
+
+
+def register(call: Call) -> Response:
+    """A table whose metadata is in the warehouse, such as one that was dropped. What is elsewhere is adopted."""
+    table = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
+    call.about["table"] = str(table)
+    target = Target(call, table.namespace)
+    location = call.json.get("metadata-location")
+    if not isinstance(location, str) or not folders.is_inside(location, call.lake.warehouse):
+        raise bad_request(
+            f"{str(location)[:500]} is not in the lake's warehouse. Tables of elsewhere come in with: mere adopt"
+        )
+    if call.json.get("overwrite"):
+        raise bad_request("A table is not registered over another: drop that one first.")
+    _require_whole(call, location)
+
+    def find() -> Write:
+        reads = target.require_namespace(table.namespace)
+        target.require_free(table)
+        change = Change(Key.of(table), None, Entry(Kind.TABLE, location))
+        return Write(f"register {table}", [change], Answer(200, location), reads=reads)
+
+    return written(call, target.ref, find)
+
+
+def _require_whole(call: Call, location: str) -> None:
+    """The sweep may have begun with what nothing needed any more."""
+    reach = Reach(call.lake.storage)
+    metadata = MetadataReader(call.lake.storage).read(location)
+    if metadata.is_view or not metadata.folder or not folders.is_inside(metadata.folder, call.lake.warehouse):
+        raise bad_request(f"{location} is not the metadata of a table in the lake's warehouse.")
+    if any(metadata.properties.get(name) != value for name, value in PROPERTIES.items()):
+        raise bad_request(f"{location} is of a table without the guards of a lake: {', '.join(PROPERTIES)}.")
+    reach.add(location)
+    if missing := sorted(file for file in reach if not call.lake.storage.exists(file)):
+        raise LakeError(f"{table_of(location)} is not whole any more: {missing[0]} is gone.")
+
+
+def table_of(location: str) -> str:
+    return location.rpartition("/metadata/")[0] or location

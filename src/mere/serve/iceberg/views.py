@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from mere.lake.iceberg.updates import view
 from mere.lake.log.commits import Kind
 from mere.serve.iceberg import tables
-from mere.serve.iceberg.call import EMPTY, Call
+from mere.serve.iceberg.call import EMPTY, Call, identifier
 from mere.serve.iceberg.files import loaded
+from mere.serve.iceberg.target import Target, now_ms
+from mere.serve.iceberg.writing import Answer, Write, written
 
 
 def list_(call: Call) -> Response:
@@ -22,3 +25,31 @@ def load(call: Call) -> Response:
 def exists(call: Call) -> Response:
     call.warehouse.entry(call.table("view"), Kind.VIEW)
     return Response(status_code=EMPTY)
+
+
+def create(call: Call) -> Response:
+    name = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
+    call.about["table"] = str(name)
+    target = Target(call, name.namespace)
+
+    def find() -> Write:
+        reads = target.require_namespace(name.namespace)
+        target.require_free(name)
+        metadata = view.new(call.json, target.folder(name), now_ms())
+        change = target.created(name, Kind.VIEW, metadata)
+        assert change.new is not None
+        return Write(f"create view {name}", [change], Answer(200, change.new.value), reads=reads)
+
+    return written(call, target.ref, find)
+
+
+def replace(call: Call) -> Response:
+    return tables.changed(call, call.table("view"), Kind.VIEW)
+
+
+def drop(call: Call) -> Response:
+    return tables.dropped(call, call.table("view"), Kind.VIEW)
+
+
+def rename(call: Call) -> Response:
+    return tables.moved(call, Kind.VIEW)

@@ -177,8 +177,25 @@ CREATE TABLE mere_runs (
 CREATE INDEX mere_runs_started ON mere_runs (started_at);
 """
 
-# Whoever was let into the tables of an older mere is let into a new one as well.
-_GRANTS = """
+_RECEIPTS = """
+CREATE TABLE mere_receipts (
+    user_name TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    request_key TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    pointer TEXT,
+    content TEXT NOT NULL,
+    request TEXT NOT NULL,
+    at TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (user_name, operation, request_key)
+);
+CREATE INDEX mere_receipts_at ON mere_receipts (at);
+"""
+
+
+def _granted(table: str) -> str:
+    """Whoever was let into the tables of an older mere is let into a new one as well."""
+    return f"""
 DO $$
 DECLARE
     given RECORD;
@@ -187,14 +204,19 @@ BEGIN
         SELECT a.grantee, a.privilege_type FROM pg_class c, aclexplode(c.relacl) a
         WHERE c.oid = 'mere_refs'::regclass AND a.grantee <> c.relowner
     LOOP
-        EXECUTE format('GRANT %s ON mere_runs TO %s', given.privilege_type,
+        EXECUTE format('GRANT %s ON {table} TO %s', given.privilege_type,
             CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END);
     END LOOP;
 END $$;
 """
 
+
 # One script a version; a database at version N has run the first N. Never edit one that was released.
-MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS, _RUNS + _GRANTS)
+MIGRATIONS: tuple[str, ...] = (
+    CATALOG + _MERE + _FUNCTIONS + _PROPERTIES + _TRIGGERS,
+    _RUNS + _granted("mere_runs"),
+    _RECEIPTS + _granted("mere_receipts"),
+)
 _OF_CATALOG = tuple(re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", CATALOG))
 
 

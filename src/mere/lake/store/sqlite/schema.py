@@ -219,6 +219,21 @@ CREATE TABLE mere_runs (
 CREATE INDEX mere_runs_started ON mere_runs (started_at);
 """
 
+_RECEIPTS = """
+CREATE TABLE mere_receipts (
+    user_name TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    request_key TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    pointer TEXT,
+    content TEXT NOT NULL,
+    request TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (user_name, operation, request_key)
+);
+CREATE INDEX mere_receipts_at ON mere_receipts (at);
+"""
+
 # One script a version; a database at version N has run the first N. Never edit one that was released.
-MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _TRIGGERS, _RUNS)
+MIGRATIONS: tuple[str, ...] = (CATALOG + _MERE + _TRIGGERS, _RUNS, _RECEIPTS)
 READABLE = 1  # the oldest version that can be read as it is, where it cannot be written: what came later was added

@@ -1,0 +1,77 @@
+"""What a client says has to be so for its updates to hold. Where it is not, somebody was quicker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mere.errors import LakeConflict, UsageError
+from mere.lake.iceberg.metadata import Json
+
+# Each compares a field of the metadata with a field of the requirement.
+_FIELDS = {
+    "assert-last-assigned-field-id": ("last-column-id", "last-assigned-field-id", "columns"),
+    "assert-current-schema-id": ("current-schema-id", "current-schema-id", "schema"),
+    "assert-last-assigned-partition-id": ("last-partition-id", "last-assigned-partition-id", "partition fields"),
+    "assert-default-spec-id": ("default-spec-id", "default-spec-id", "partitioning"),
+    "assert-default-sort-order-id": ("default-sort-order-id", "default-sort-order-id", "sort order"),
+}
+CREATES = "assert-create"
+
+
+def check(what: str, raw: Json | None, requirements: Iterable[Json]) -> None:
+    """LakeConflict for the first that is not met. `raw`: the metadata; None: there is nothing of that name."""
+    for each in requirements:
+        kind = each.get("type")
+        if kind == CREATES:
+            if raw is not None:
+                raise LakeConflict(f"{what} has been created meanwhile.")
+        elif kind in _FIELDS or kind in _OTHERS:
+            _require(what, raw, each)
+        else:
+            raise UsageError(f"{kind!r} is not a requirement that is known here.")
+
+
+def _require(what: str, raw: Json | None, requirement: Json) -> None:
+    if raw is None:
+        raise LakeConflict(f"{what} is not there any more.")
+    kind = requirement["type"]
+    try:
+        if kind in _FIELDS:
+            ours, theirs, told = _FIELDS[kind]
+            if raw.get(ours) != requirement[theirs]:
+                raise LakeConflict(f"The {told} of {what} changed: {raw.get(ours)}, expected {requirement[theirs]}.")
+        else:
+            _OTHERS[kind](what, raw, requirement)
+    except KeyError as error:
+        raise UsageError(f"The requirement {kind} lacks {error}.") from error
+
+
+def _uuid(what: str, raw: Mapping[str, Any], requirement: Json) -> None:
+    found, expected = raw.get("table-uuid") or raw.get("view-uuid"), requirement["uuid"]
+    if str(found).lower() != str(expected).lower():
+        raise LakeConflict(f"{what} is another one now: its UUID is {found}, expected {expected}.")
+
+
+def _ref(what: str, raw: Mapping[str, Any], requirement: Json) -> None:
+    name, expected = requirement["ref"], requirement.get("snapshot-id")
+    found = refs(raw).get(name, {}).get("snapshot-id")
+    if found != expected:
+        wanted = "none" if expected is None else f"snapshot {expected}"
+        raise LakeConflict(f"{what} was written to meanwhile: {name} is at snapshot {found}, expected {wanted}.")
+
+
+_OTHERS: Mapping[str, Callable[[str, Mapping[str, Any], Json], None]] = {
+    "assert-table-uuid": _uuid,
+    "assert-view-uuid": _uuid,
+    "assert-ref-snapshot-id": _ref,
+}
+
+
+def refs(raw: Mapping[str, Any]) -> dict[str, Json]:
+    """The table's own branches and tags. Metadata of before they were invented has one: main."""
+    if "refs" in raw:
+        found: dict[str, Json] = raw["refs"] or {}
+        return found
+    current = raw.get("current-snapshot-id")
+    return {} if current in (None, -1) else {"main": {"snapshot-id": current, "type": "branch"}}

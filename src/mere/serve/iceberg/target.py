@@ -1,0 +1,201 @@
+"""The branch that a request writes to: what stands there, and the files of what is to stand there."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from mere.errors import InvalidName, NamespaceNotFound, TableExists, TableNotFound, Unguarded, ViewNotFound
+from mere.lake import faults
+from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader, growth
+from mere.lake.iceberg.updates import requirements
+from mere.lake.iceberg.updates.table import TableDraft, empty
+from mere.lake.iceberg.updates.view import ViewDraft
+from mere.lake.log.commits import Change, Entries, Entry, Key, Kind, Space
+from mere.lake.refs import folders
+from mere.lake.refs.guards import ELSEWHERE, PROPERTIES, Guard
+from mere.lake.refs.properties import refuse_unguarded
+from mere.names import TableName
+from mere.serve.http.errors import bad_request
+from mere.serve.iceberg.call import Call
+from mere.serve.iceberg.warehouse import EXISTS
+
+_WORDS = {Kind.TABLE: "table", Kind.VIEW: "view"}
+
+
+class Target:
+    def __init__(self, call: Call, *schemas: str) -> None:
+        self.ref = call.warehouse.branch(*schemas)
+        self._call = call
+        self._lake = call.lake
+        self._store = call.lake.store
+
+    # what stands
+
+    def standing(self, *tables: TableName) -> Entries:
+        return self._store.standing(self.ref.name, [Key.of(table) for table in tables])
+
+    def entry(self, table: TableName, kind: Kind) -> Entry:
+        found = self.standing(table).get(Key.of(table))
+        if found is None or found.kind is not kind:
+            error = ViewNotFound if kind is Kind.VIEW else TableNotFound
+            raise error(f"There is no {_WORDS[kind]} {table} on {self.ref.name}.")
+        if kind is Kind.TABLE:
+            self._call.access.check_files(table)
+        return found
+
+    def metadata(self, entry: Entry) -> Metadata:
+        return Metadata(entry.value, orjson.loads(self._call.files.content(entry.value)))
+
+    def require_namespace(self, namespace: str) -> Mapping[Key, Entry | None]:
+        """It is there. What has to stay as it is for that, where one row says so."""
+        key = Key(Space.PROPERTY, namespace, EXISTS)
+        found = self._store.standing(self.ref.name, [key]).get(key)
+        if found is not None:
+            return {key: found}
+        if namespace not in self._call.warehouse.tables.namespaces:
+            raise NamespaceNotFound(f"There is no namespace {namespace} on {self.ref.name}.")
+        return {}
+
+    def require_free(self, table: TableName) -> None:
+        if not table.is_plain:
+            raise InvalidName(f"No query could spell {table}.", remedy="Choose a plain SCHEMA.TABLE.")
+        if found := self.standing(table).get(Key.of(table)):
+            raise TableExists(f"There is already a {_WORDS[found.kind]} {table} on {self.ref.name}.")
+
+    # what is to stand
+
+    def folder(self, table: TableName, asked: object = None) -> str:
+        """Where the files of a new table go: the server says, and has said so where the table was staged."""
+        if isinstance(asked, str) and folders.is_fresh(asked, self._lake.warehouse, table):
+            return asked
+        return folders.fresh(self._lake.warehouse, table)
+
+    def created(self, table: TableName, kind: Kind, raw: Json) -> Change:
+        """The change by which this metadata stands there, in a file."""
+        location = f"{raw['location']}/metadata/00000-{uuid.uuid4()}.metadata.json"
+        return self._change(table, kind, None, Metadata(location, raw))
+
+    def changed(self, table: TableName, kind: Kind, request: Json) -> Change | None:
+        """What a client asks for, if what it takes for granted is so. None: it is so already."""
+        updates, required = _objects(request, "updates"), _objects(request, "requirements")
+        entry = self.standing(table).get(Key.of(table))
+        if entry is None and kind is Kind.TABLE and any(each.get("type") == requirements.CREATES for each in required):
+            return self._staged(table, updates, required)
+        before = self.metadata(self.entry(table, kind))
+        if _happened(before.raw, updates):
+            return None
+        requirements.check(str(table), before.raw, required)
+        draft = (TableDraft if kind is Kind.TABLE else ViewDraft)(before.raw, now_ms())
+        if kind is Kind.TABLE:
+            self._check_updates(table, updates, before.folder)
+        draft.apply(updates)
+        if not draft.changed:
+            return None
+        if kind is Kind.TABLE:
+            draft.apply(_guards(draft.raw))
+        raw = draft.finished(before.location) if isinstance(draft, TableDraft) else draft.finished()
+        return self._change(table, kind, before, before.successor(raw))
+
+    def have_happened(self, asked: Mapping[TableName, Json]) -> bool:
+        """Whether all of this was done before, in one commit: its snapshots stand, as far as it has made any."""
+        standing = self.standing(*asked)
+        found = []
+        for table, request in asked.items():
+            updates = _objects(request, "updates")
+            if not any(each.get("action") == "add-snapshot" for each in updates):
+                continue
+            entry = standing.get(Key.of(table))
+            found.append(entry is not None and _happened(self.metadata(entry).raw, updates))
+        return bool(found) and all(found)
+
+    def _staged(self, table: TableName, updates: list[Json], required: list[Json]) -> Change:
+        self.require_free(table)
+        self.require_namespace(table.namespace)
+        requirements.check(str(table), None, required)
+        asked = next((each.get("location") for each in updates if each.get("action") == "set-location"), None)
+        folder = self.folder(table, asked)
+        updates = [each for each in updates if each.get("action") != "set-location"]
+        self._check_updates(table, updates, folder)
+        draft = TableDraft(empty(1), now_ms())  # as everywhere, until an update says otherwise
+        if all(each.get("action") != "upgrade-format-version" for each in updates):
+            updates = [{"action": "upgrade-format-version", "format-version": 2}, *updates]
+        draft.apply([*updates, {"action": "set-location", "location": folder}])
+        draft.apply(_guards(draft.raw))
+        folders.make(folder)
+        return self.created(table, Kind.TABLE, draft.finished(None))
+
+    def _check_updates(self, table: TableName, updates: Iterable[Json], folder: str | None) -> None:
+        for each in updates:
+            match each.get("action"):
+                case "set-properties":
+                    self.check_properties(table, each.get("updates") or each.get("updated"))
+                case "remove-properties":
+                    gone = each.get("removals") or each.get("removed") or []
+                    refuse_unguarded({table: dict.fromkeys(gone)})
+                case "set-location" if str(each.get("location")).rstrip("/") != (folder or "").rstrip("/"):
+                    raise bad_request(f"{table} stays where it is, at {folder}: a lake gives out the folders itself.")
+                case "add-snapshot":
+                    self._check_inside(each.get("snapshot"), "manifest-list")
+                case "set-statistics":
+                    self._check_inside(each.get("statistics"), "statistics-path")
+                case "set-partition-statistics":
+                    self._check_inside(each.get("partition-statistics"), "statistics-path")
+
+    def _check_inside(self, given: Any, name: str) -> None:
+        """Whoever reads a table reads its files as the server: they may be nowhere else."""
+        location = given.get(name) if isinstance(given, dict) else None
+        if isinstance(location, str) and not folders.is_inside(location, self._lake.warehouse):
+            raise bad_request(f"{location} is not in the lake's warehouse, {self._lake.warehouse}.")
+
+    def check_properties(self, table: TableName, properties: object) -> None:
+        if not isinstance(properties, dict):
+            raise bad_request("Properties are an object, with texts as values.")
+        refuse_unguarded({table: {name: value for name, value in properties.items() if name in PROPERTIES}})
+        if elsewhere := sorted(set(ELSEWHERE) & properties.keys()):
+            raise Unguarded(f"{elsewhere[0]} would put files of {table} where the lake does not look after them.")
+
+    def _change(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Change:
+        key = Key.of(table)
+        names = {ref.name for ref in self._store.refs()} if kind is Kind.VIEW else set()
+        guard = Guard(self._lake.reader, self.ref.name, names, self.ref.name)
+        metadata = guard.better(key, kind, after) or after
+        faults.point("rest.applied")
+        MetadataReader(self._lake.storage).write(metadata)
+        faults.point("rest.written")
+        stats = growth(before, metadata)
+        return Change(key, Entry(kind, before.location) if before else None, Entry(kind, metadata.location), stats)
+
+
+def _happened(raw: Json, updates: Iterable[Json]) -> bool:
+    """Whether these updates were made before: a client whose answer got lost sends them again. Their snapshots tell."""
+    sent = [each.get("snapshot") for each in updates if each.get("action") == "add-snapshot"]
+    known = {each["snapshot-id"]: each.get("manifest-list") for each in raw.get("snapshots") or ()}
+    return bool(sent) and all(
+        isinstance(each, dict) and each.get("snapshot-id") in known and _same(each, known) for each in sent
+    )
+
+
+def _same(snapshot: Json, known: Mapping[int, str | None]) -> bool:
+    return snapshot.get("manifest-list") == known[snapshot["snapshot-id"]]
+
+
+def _guards(raw: Json) -> list[Json]:
+    properties = raw.get("properties", {})
+    missing = {name: value for name, value in PROPERTIES.items() if properties.get(name) != value}
+    return [{"action": "set-properties", "updates": missing}] if missing else []
+
+
+def _objects(request: Json, name: str) -> list[Json]:
+    found = request.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise bad_request(f"`{name}` has to be a list of objects.")
+    return found
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

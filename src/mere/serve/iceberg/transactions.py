@@ -1,0 +1,33 @@
+"""Commits to several tables: all of them, or none."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from mere.lake.log.commits import Kind
+from mere.serve.http.errors import bad_request
+from mere.serve.iceberg.call import Call, identifier
+from mere.serve.iceberg.tables import message
+from mere.serve.iceberg.target import Target
+from mere.serve.iceberg.writing import Write, written
+
+
+def commit(call: Call) -> Response:
+    requests = call.json.get("table-changes")
+    if not isinstance(requests, list) or not all(isinstance(each, dict) for each in requests) or not requests:
+        raise bad_request("`table-changes` has to be a list of objects, with one at least.")
+    tables = [identifier(each.get("identifier")) for each in requests]
+    if len(set(tables)) < len(tables):
+        raise bad_request("A table is changed once in a transaction.")
+    call.about["table"] = ", ".join(map(str, tables))[:1000]
+    target = Target(call, *(table.namespace for table in tables))
+
+    def find() -> Write:
+        asked = dict(zip(tables, requests, strict=True))
+        if target.have_happened(asked):
+            return Write("")
+        found = [target.changed(table, Kind.TABLE, request) for table, request in asked.items()]
+        changes = [change for change in found if change is not None]
+        return Write(message(requests, changes), changes)
+
+    return written(call, target.ref, find)

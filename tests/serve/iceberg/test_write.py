@@ -1,0 +1,115 @@
+"""What clients write through PyIceberg: one commit for each write, with its author, on the branch they are at."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import (
+    ForbiddenError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.types import LongType
+
+from mere.lake.lake import Lake
+from tests.lake import orders
+from tests.serve.iceberg.rest import Rest, error
+from tests.serve.iceberg.test_read import catalog
+
+
+def test_a_write_is_one_commit_by_who_asked(rest: Rest, lake: Lake) -> None:
+    before = lake.resolve("dev").commit
+    table = catalog(rest, "dev", auth={"type": "basic", "basic": {"username": "ann", "password": ""}}).load_table(
+        "gold.orders"
+    )
+    table.append(orders.ONE_MORE)
+    commit, older, *_ = lake.log("dev")
+    assert (commit.author, commit.kind, older.id) == ("ann", "write", before.id)
+    assert (commit.message or "").startswith("append gold.orders (")
+    assert [(str(change.key), change.stats and change.stats.rows_added) for change in commit.changes] == [
+        ("gold.orders", 1)
+    ]
+    assert lake.resolve("main").commit.id == before.id
+    assert orders.rows(lake, "select count(*) from gold.orders", "dev") == [(4,)]
+    assert rest.told()[-1]["commit"] == commit.short_id
+
+
+def test_a_table_is_made_changed_renamed_and_dropped(rest: Rest, lake: Lake) -> None:
+    dev = catalog(rest, "dev")
+    dev.create_namespace("silver", {"owner": "ann"})
+    rows = pa.table({"id": pa.array([1, 2]), "s": ["a", "b"]})
+    table = dev.create_table("silver.made", rows.schema)
+    assert table.location().startswith("file:///")
+    assert table.properties["gc.enabled"] == "false"
+    table.append(rows)
+    with table.update_schema() as update:
+        update.add_column("n", LongType())
+    table.delete("id = 1")
+    dev.rename_table("silver.made", "gold.renamed")
+    assert orders.rows(lake, "select * from gold.renamed", "dev") == [(2, "b", None)]
+    with pytest.raises(TableAlreadyExistsError):
+        dev.create_table("gold.renamed", rows.schema)
+    with pytest.raises(NamespaceNotEmptyError):
+        dev.drop_namespace("gold")
+    with pytest.raises(NamespaceAlreadyExistsError):
+        dev.create_namespace("gold")
+    dev.drop_table("gold.renamed")
+    with pytest.raises(NoSuchTableError):
+        dev.drop_table("gold.renamed")
+    assert dev.load_namespace_properties("silver") == {"owner": "ann"}
+    dev.update_namespace_properties("silver", {"owner"}, {"team": "x"})
+    assert dev.load_namespace_properties("silver") == {"team": "x"}
+    dev.drop_namespace("silver")
+    with pytest.raises(NoSuchNamespaceError):
+        dev.create_table("silver.made", rows.schema)
+    assert [commit.message.partition(" (")[0] for commit in lake.log("dev") if commit.message][:9] == [
+        "drop namespace silver",
+        "alter namespace silver",
+        "drop gold.renamed",
+        "rename silver.made to gold.renamed",
+        "overwrite silver.made",
+        "alter silver.made",
+        "append silver.made",
+        "create silver.made",
+        "create namespace silver",
+    ]
+
+
+def test_who_was_slower_is_told_so(rest: Rest, lake: Lake) -> None:
+    standing = rest.get("dev/namespaces/gold/tables/orders").json()["metadata"]
+    asked = {
+        "requirements": [
+            {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": standing["current-snapshot-id"]}
+        ],
+        "updates": [{"action": "set-properties", "updates": {"who": "slow"}}],
+    }
+    catalog(rest, "dev").load_table("gold.orders").append(orders.ONE_MORE)
+    status, kind, message = error(rest.post("dev/namespaces/gold/tables/orders", asked))
+    assert (status, kind) == (409, "CommitFailedException")
+    assert "written to meanwhile" in message
+    assert "who" not in lake.at("dev").metadata("gold.orders").properties
+
+
+def test_tags_and_commits_are_read_only(rest: Rest, lake: Lake) -> None:
+    lake.tag("v1")
+    for ref in ("v1", lake.resolve("main").commit.id):
+        with pytest.raises(ForbiddenError, match="read-only"):
+            catalog(rest, ref).load_table("gold.orders").append(orders.ONE_MORE)
+
+
+def test_the_guards_stay(rest: Rest, lake: Lake) -> None:
+    before = lake.resolve("dev").commit.id
+    for update in (
+        {"action": "set-properties", "updates": {"gc.enabled": "true"}},
+        {"action": "remove-properties", "removals": ["gc.enabled"]},
+        {"action": "set-properties", "updates": {"write.data.path": "/tmp"}},
+        {"action": "set-location", "location": "file:///tmp/x"},
+        {"action": "of-tomorrow"},
+        {"action": "add-schema"},
+    ):
+        status, kind, _ = error(rest.post("dev/namespaces/gold/tables/orders", {"updates": [update]}))
+        assert (status, kind) == (400, "BadRequestException"), update
+    assert lake.resolve("dev").commit.id == before
