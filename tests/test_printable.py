@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from mere.cli import logs, output
-from mere.cli.output import Column, print_table
+from mere.cli.output import print_table
+from mere.notebook import Column
 from mere.printable import printable
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import click
@@ -79,6 +80,16 @@ def test_every_flag_is_a_keyword(same: Same) -> None:
 def test_a_run_that_is_started_takes_what_a_run_takes() -> None:
     assert set(RunOptions.__annotations__) == keywords(Project.run) - {"select", "listen"}
     assert set(inspect.signature(Project.start).parameters) == {"self", "select", "options"}
+
+
+@pytest.mark.parametrize("wrong", ["mesage", "listen", "selct"])
+def test_a_wrong_keyword_is_named_before_anything_begins(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "mere.yaml").write_text("name: shop\nprofiles: {local: {lake: lake}}\n")
+    project: Any = Project.open(tmp_path)
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{wrong}'"):
+        project.start(**{wrong: "x"})
+    with pytest.raises(TypeError, match="Did you mean message"):
+        project.start(mesage="x")
 
 
 def test_every_command_of_a_project_has_a_method() -> None:

@@ -160,7 +160,7 @@ def test_the_sweep_still_works_after_a_job(orders: Patient, warm_jvm: None) -> N
     orders("doctor")
     with orders.open() as lake:
         assert lake.gc(grace=timedelta(0)).deleted == ()
-        assert lake.sql("SELECT count(*) FROM gold.orders").fetch_arrow()[0].to_pylist() == [3]
+        assert lake.sql("SELECT count(*) FROM gold.orders").arrow()[0].to_pylist() == [3]
 
 
 def test_people_get_marks_and_the_way_on(orders: Patient) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mere import notebook
 from mere.audits.engines import columns_at, duckdb_sql
 from mere.audits.evaluate import Finding, State
 from mere.errors import QueryError
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
 from mere.names import TableName
+from mere.notebook import Column
 from mere.words import counted
+
+_MARKS = {State.OK: "·", State.WARNED: "!", State.FAILED: "✗", State.ERROR: "✗"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,18 @@ class AuditResult:
         states = [each.state for each in self.findings]
         counts = ", ".join(f"{states.count(state)} {state}" for state in State if state in states)
         return f"{counted(len(states), 'audit')} at commit {self.commit.short_id}: {counts}"
+
+    @property
+    def summary(self) -> tuple[Sequence[Column], list[Sequence[object]]]:
+        """What `mere audit` prints, as columns and rows."""
+        columns = (Column(""), Column("table"), Column("audit"), Column("state"), Column("result"))
+        return columns, [
+            (_MARKS[each.state], each.table, each.audit, each.state, each.message) for each in self.findings
+        ]
+
+    def _repr_html_(self) -> str:
+        lines = [*(f"{table} is not built on {self.at}" for table in self.missing)]
+        return notebook.shown(self.counts, notebook.table(*self.summary), notebook.lines(lines))
 
     def to_dict(self) -> dict[str, Any]:
         """What `mere audit --json` prints."""

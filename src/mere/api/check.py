@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mere import notebook
+from mere.notebook import Column
 from mere.project.check.findings import Finding
+from mere.words import counted
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,20 @@ class CheckResult:
     @property
     def ok(self) -> bool:
         return not self.errors
+
+    @property
+    def counts(self) -> str:
+        """`12 models: 1 error, 0 warnings`"""
+        counts = f"{counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"
+        return f"{counted(self.models, 'model')}: {counts}" if self.models else counts
+
+    def _repr_html_(self) -> str:
+        columns = [Column("severity"), Column("rule"), Column("place"), Column("message"), Column("remedy")]
+        rows = [
+            ("error" if each in self.errors else "warning", each.rule, each.place, each.message, each.remedy)
+            for each in self.findings
+        ]
+        return notebook.shown(self.counts, notebook.table(columns, rows))
 
     def to_dict(self) -> dict[str, Any]:
         """What `mere check --json` prints."""

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from mere import notebook
 from mere.api.choice import Choice
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
+from mere.notebook import Column
 from mere.pipeline.plan import steps
 from mere.pipeline.plan.facts import facts
-from mere.pipeline.plan.steps import LeftBehind, Load, Step
+from mere.pipeline.plan.steps import Action, LeftBehind, Load, Step
 from mere.pipeline.run import request
 from mere.pipeline.run.documents import plan_document
 from mere.project.check.findings import Finding
+from mere.words import counted, size
+
+_MARKS = {
+    Action.SKIP: "·",
+    Action.BUILD: "+",
+    Action.WINDOWS: "~",
+    Action.ROWS: "~",
+    Action.KEYS: "~",
+    Action.LOAD: "~",
+    Action.ALTER: "=",
+    Action.AUDIT: "?",
+    Action.BLOCKED: "!",
+}
 
 
 class PlanState(StrEnum):
@@ -76,6 +92,36 @@ class Plan:
             return PlanState.DECISION
         return PlanState.WORK if self.building else PlanState.NOTHING
 
+    @property
+    def summary(self) -> tuple[Sequence[Column], list[Sequence[object]]]:
+        """What is not up to date, as columns and rows: what `mere plan` prints."""
+        columns = (Column(""), Column("model"), Column("kind"), Column("why"), Column("reads", True), Column("", True))
+        return columns, [_cells(step) for step in self._due]
+
+    @property
+    def _due(self) -> list[Step]:
+        return [step for step in self.steps if step.action is not Action.SKIP]
+
+    @property
+    def rest(self) -> str:
+        """`3 models up to date`; nothing, if there are none."""
+        if not self.steps:
+            return "nothing to do: no models"
+        found = self._due
+        skipped = len(self.steps) - len(found)
+        current = f"{counted(skipped, 'model')} up to date" if skipped else ""
+        return current if found else f"nothing to do: {current}"
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"{step.model}: {note}" for step in self.steps for note in step.notes]
+
+    def _repr_html_(self) -> str:
+        asked = [f"{decision(step)}\n{step.remedy}" for step in self.undecided]
+        errors = [f"error {each.rule}: {each}" for each in self.errors]
+        lines = notebook.lines([*filter(None, [self.rest]), *self.notes, *asked, *errors])
+        return notebook.shown(f"plan for {self.ref}: {self.state}", notebook.table(*self.summary), lines)
+
     def __repr__(self) -> str:
         return f"<Plan for {self.ref}: {len(self.building)} of {len(self.steps)} models to build, {self.state}>"
 
@@ -96,3 +142,14 @@ def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = 
     due = request.planned(project, wanted, now)
     errors = request.errors_in(project, due) if wanted.check else ()
     return Plan(due, project.lake.at(due.ref), errors, accepted)
+
+
+def decision(step: Step) -> str:
+    """What of a step only the user can say."""
+    why = step.asks or "; ".join(step.reasons)
+    return f"{step.model} {'will need' if step.asks else 'needs'} a decision: {why}"
+
+
+def _cells(step: Step) -> Sequence[object]:
+    reads = (f"{step.load.rows:,} rows", size(step.load.bytes)) if step.load.rows else ("", "")
+    return _MARKS[step.action], str(step.model), str(step.model.kind), "; ".join(step.reasons), *reads

@@ -16,7 +16,7 @@ from mere.api.choice import Age, Choice, Names, RunOptions, Time, age, names_of
 from mere.api.place import Address, project_file
 from mere.errors import ConfigError, LakeError, UsageError
 from mere.lake.lake import Lake
-from mere.names import MAIN
+from mere.names import MAIN, near
 from mere.project.graph import Graph
 from mere.project.kinds import Kind
 from mere.project.load import load
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mere.lake.query.tables import TableSet
     from mere.lake.refs.attempts import Ended
     from mere.lake.upkeep.cleaning import Deleted
+    from mere.notebook import Listing
     from mere.pipeline.plan.retry import Quarantine
     from mere.pipeline.run import request
     from mere.testing.create import Created
@@ -278,6 +279,9 @@ class Project:
         """As `run`, in a thread of its own: `with project.start() as run: for event in run: …`"""
         from mere.api.running import Running
 
+        for unknown in options.keys() - RunOptions.__annotations__.keys():  # as Python says it of `run`
+            meant = near(unknown, RunOptions.__annotations__)
+            raise TypeError(f"Project.start() got an unexpected keyword argument {unknown!r}.{meant}")
         return Running(lambda listen, stop: self._carry_out(select, options, listen, stop))
 
     def _carry_out(
@@ -311,7 +315,7 @@ class Project:
         tell(done.updated)
         return replace(done, run=built_again(done, self._read, self._attempt(name, tell), tell)) if run else done
 
-    def runs(self, limit: int = 20) -> list[Run]:
+    def runs(self, limit: int = 20) -> Listing[Run]:
         """The runs of the last 90 days, newest first."""
         return self.lake.runs(limit)
 
@@ -329,7 +333,7 @@ class Project:
 
     # quarantine
 
-    def quarantine(self, tables: Names = (), *, at: str = MAIN) -> list[Quarantine]:
+    def quarantine(self, tables: Names = (), *, at: str = MAIN) -> Listing[Quarantine]:
         """How many rows are in quarantine, by table, rule and run."""
         from mere.api.quarantine import quarantined
 

@@ -6,14 +6,20 @@ from mere.api.choice import Names, names_of
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.names import TableName, near
+from mere.notebook import Column, Listing
 from mere.pipeline.plan.retry import Quarantine, quarantines, to_retry
 from mere.pipeline.plan.steps import Wish
 from mere.pipeline.run.request import Project, Request
 
 
-def quarantined(lake: Lake, tables: Names, at: str) -> list[Quarantine]:
+def quarantined(lake: Lake, tables: Names, at: str) -> Listing[Quarantine]:
     """By table, rule and run; of all tables if none is named."""
-    return quarantines(lake, _owners(tables), at)
+    columns = (Column("table"), Column("rows", True), Column("rules"))
+    return Listing(quarantines(lake, _owners(tables), at), f"quarantine on {at}", columns, _cells)
+
+
+def _cells(of: Quarantine) -> tuple[object, ...]:
+    return of.of, f"{of.rows:,}", ", ".join(f"{rule} {rows:,}" for rule, rows in of.by_rule.items())
 
 
 def retrying(project: Project, tables: Names, on: str, message: str | None) -> tuple[Project, Request] | None:

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from mere import config
+from mere import config, notebook
 from mere.api.events import Began, Ended, Event, Listener, Outcome, RunState, Warned, event_of
 from mere.api.plan import Plan
 from mere.errors import MereError, RunLost, UsageError
 from mere.lake.log.commits import Commit
 from mere.lake.log.runs import Run, RunStatus
+from mere.notebook import Column
 from mere.pipeline.run import request
 from mere.pipeline.run.leased import Stopped
 from mere.pipeline.run.record import said
@@ -64,6 +65,15 @@ class RunResult:
     def seconds(self) -> float | None:
         return self.record.seconds if self.record else None
 
+    def _repr_html_(self) -> str:
+        if self.record is None:
+            plan = self.plan._repr_html_() if self.plan else ""
+            return notebook.shown(self.skipped or "nothing to do", plan)
+        columns = [Column("model"), Column("state"), Column("rows"), Column("seconds", True), Column("audits")]
+        rows = [_cells(each) for each in self.models.values()]
+        commit = f", commit {self.commit.short_id} on {self.record.target}" if self.commit else ""
+        return notebook.shown(f"run {self.id}: {self.state}{commit}", notebook.table(columns, rows))
+
     def to_dict(self) -> dict[str, Any]:
         """How it ended, with what `mere runs show --json` prints of it."""
         return {
@@ -72,6 +82,12 @@ class RunResult:
             "skipped": self.skipped,
             "run": self.record.to_dict() if self.record else None,
         }
+
+
+def _cells(of: Outcome) -> tuple[object, ...]:
+    passed = sum(each["state"] == "ok" for each in of.audits)
+    audits = f"{passed} of {len(of.audits)} passed" if of.audits else ""
+    return of.model, of.state, f"+{of.rows_added:,} -{of.rows_removed:,}", f"{of.seconds:.1f}", audits
 
 
 class Attempt:

@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mere import notebook
 from mere.config import SparkSettings
 from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
+from mere.notebook import Column
 from mere.pipeline.run.request import Project
 from mere.project.cases import read_cases
 from mere.project.load import Loader
 from mere.testing.run import Outcome, chosen, run_cases
+from mere.words import counted
 
 # Is told each outcome as it comes, and how many there will be.
 Watcher = Callable[[Outcome, int], None]
@@ -40,10 +43,29 @@ class TestResult:
     def ok(self) -> bool:
         return not self.failed
 
+    @property
+    def counts(self) -> str:
+        """`12 tests: 11 passed, 1 failed`"""
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        return f"{counted(len(self.outcomes), 'test')}: {len(self.passed):,} passed{failed}"
+
+    def _repr_html_(self) -> str:
+        columns = [Column(""), Column("model"), Column("test"), Column("seconds", True), Column("message")]
+        rows = [
+            ("✓" if each.passed else "✗", each.case.model, each.case.name, f"{each.seconds:.1f}", told(each))
+            for each in self.outcomes
+        ]
+        return notebook.shown(self.counts, notebook.table(columns, rows))
+
     def to_dict(self) -> dict[str, Any]:
         """What `mere test --json` prints."""
         counts = {"passed": len(self.passed), "failed": len(self.failed)}
         return {**counts, "tests": [each.to_dict() for each in self.outcomes]}
+
+
+def told(outcome: Outcome) -> str:
+    """Why it failed, in lines."""
+    return "\n".join(outcome.difference.lines()) if outcome.difference else outcome.message or ""
 
 
 def tested(

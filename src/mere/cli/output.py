@@ -6,8 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,9 @@ from mere.cli.commands import as_typed
 from mere.config import SparkSettings
 from mere.errors import LakeError, UsageError
 from mere.lake.lake import Lake
-from mere.lake.log.commits import Change, Commit, Kind, Space
 from mere.lake.refs.clock import skew
 from mere.names import parse_age
+from mere.notebook import Column
 from mere.printable import printable
 
 if TYPE_CHECKING:
@@ -43,12 +42,6 @@ class Age(click.ParamType[timedelta]):
         if age is None:
             self.fail(f"{value!r} is not an age such as 90s, 30m, 24h, 7d or 2w", param, ctx)
         return age
-
-
-@dataclass(frozen=True)
-class Column:
-    name: str
-    right: bool = False
 
 
 def json_option(command: Command) -> Command:
@@ -174,77 +167,3 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | No
     with Progress(console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%SZ}"
-
-
-def size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
-def change_line(change: Change) -> str:
-    """`changed gold.orders  +5 −1 rows, +1 files`"""
-    if change.key.space is Space.PROPERTY or change.stats is None or _kind(change) is Kind.VIEW:
-        return f"{change.verb} {'view ' if _kind(change) is Kind.VIEW else ''}{change.key}"
-    stats = change.stats
-    parts = [
-        " ".join(f"{sign}{count:,}" for sign, count in (("+", added), ("-", removed)) if count) + f" {noun}"
-        for added, removed, noun in (
-            (stats.rows_added, stats.rows_removed, "rows"),
-            (stats.files_added, stats.files_removed, "files"),
-        )
-        if added or removed
-    ]
-    return f"{change.verb} {change.key}" + (f"  {', '.join(parts)}" if parts else "")
-
-
-def change_lines(changes: Iterable[Change]) -> Iterator[str]:
-    """A line for each. What a namespace was made with, such as its owner, is no news beside that it was made."""
-    changes = list(changes)
-    made = {
-        each.key.namespace
-        for each in changes
-        if each.key.space is Space.PROPERTY and each.key.name == "exists" and each.old is None
-    }
-    for each in changes:
-        if each.key.space is not Space.PROPERTY or each.key.name == "exists" or each.key.namespace not in made:
-            yield change_line(each)
-
-
-def _kind(change: Change) -> Kind:
-    entry = change.new or change.old
-    return entry.kind if entry else Kind.TABLE
-
-
-def commit_json(commit: Commit) -> dict[str, Any]:
-    return {
-        "id": commit.id,
-        "kind": commit.kind,
-        "at": commit.at.isoformat(timespec="milliseconds"),
-        "author": commit.author,
-        "message": commit.message,
-        "run": commit.run,
-        "source": commit.source,
-        "expired": commit.expired,
-        "changes": [change_json(change) for change in commit.changes],
-    }
-
-
-def change_json(change: Change) -> dict[str, Any]:
-    return {
-        "space": change.key.space,
-        "namespace": change.key.namespace,
-        "name": change.key.name,
-        "kind": _kind(change),
-        "verb": change.verb,
-        "old": change.old.value if change.old else None,
-        "new": change.new.value if change.new else None,
-        **(change.stats._asdict() if change.stats else {}),
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from itertools import islice
@@ -15,6 +15,7 @@ from mere.config import S3Settings, default_author
 from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
+from mere.lake.log.history import Log
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.query.tables import TableSet
 from mere.lake.refs import attempts, engines, history, leases
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from mere.lake.upkeep.deletion import Deletion
     from mere.lake.upkeep.gc import Sweep
     from mere.lake.upkeep.relocate import Progress, Relocation
+    from mere.notebook import Listing
 
 
 class Lake:
@@ -84,6 +86,9 @@ class Lake:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<Lake {self.location}, catalog in {self.store.place}>"
 
     @property
     def root(self) -> Path:
@@ -173,10 +178,12 @@ class Lake:
         ref = self.store.ref(known.ref)
         return known if ref is not None and ref.head == known.commit.seq else self.at(known.ref)
 
-    def log(self, ref: str = MAIN, table: str | None = None) -> Iterator[Commit]:
+    def log(self, ref: str = MAIN, table: str | None = None) -> Log:
         """The commits that lead to a ref, newest first."""
         name = TableName.parse(table) if table else None
-        return history.log(self.store, self.reader, self.resolve(ref).commit, name)
+        head = self.resolve(ref).commit
+        about = f"{ref}, commits that changed {name}" if name else ref
+        return Log(about, lambda: history.log(self.store, self.reader, head, name))
 
     def show(self, table: str, at: str = MAIN) -> Description:
         """A table or view at a ref, as its metadata tells it."""
@@ -342,10 +349,12 @@ class Lake:
             raise LakeError(f"There is no run {id_!r}.{near(id_, known)}", remedy="See them with: mere runs")
         return found.seen(self.store.now())
 
-    def runs(self, limit: int = 20) -> list[Run]:
+    def runs(self, limit: int = 20) -> Listing[Run]:
         """The last runs, newest first."""
+        from mere.lake.log.run_list import listing
+
         now = self.store.now()
-        return [run.seen(now) for run in self.store.runs(limit)]
+        return listing(run.seen(now) for run in self.store.runs(limit))
 
     def end_run(self, id_: str, *, author: str | None = None) -> Ended:
         """End a run, whoever has it and wherever that is: it publishes nothing any more. What it built stays, on the

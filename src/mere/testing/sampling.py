@@ -176,7 +176,7 @@ def sampled(
             wanted += [column for _, column in other.on] if other.by == sample.table else []
         texts[sample.table] = _text(sample, list(dict.fromkeys(wanted)), texts, rows)
         with lake.sql(f"SELECT {_names(read[sample.table])} FROM ({texts[sample.table]})", at) as result:
-            found[sample.table] = result.fetch_arrow()
+            found[sample.table] = result.arrow()
     return found
 
 

@@ -212,7 +212,7 @@ def test_nobody_takes_a_lease_between_the_look_at_it_and_the_publish(
     def take() -> None:
         with at.open() as other:
             assert other.store.acquire("main", [TABLE], theirs, timedelta(minutes=1)) == []
-            taken.append(next(other.log()).run)
+            taken.append(next(iter(other.log())).run)
 
     taking = threading.Thread(target=take)
 

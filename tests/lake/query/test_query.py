@@ -35,8 +35,60 @@ def test_a_result_has_columns_rows_and_the_commit_that_was_read(lake: Lake) -> N
 
 
 def test_a_result_comes_as_arrow_batches_too(lake: Lake) -> None:
-    batches = list(query(lake, "select id from gold.orders order by id").fetch_batches(size=2))
+    batches = list(query(lake, "select id from gold.orders order by id").batches(size=2))
     assert pa.Table.from_batches(batches).to_pydict() == {"id": [1, 2, 3]}
+
+
+def test_a_result_is_read_as_often_as_wanted(lake: Lake) -> None:
+    result = query(lake, "select id from gold.orders order by id")
+    write(lake, "gold.orders", ONE_MORE)
+    for _ in range(2):  # at the same commit, whatever was written meanwhile
+        assert list(result) == [(1,), (2,), (3,)]
+        assert result.arrow().column("id").to_pylist() == [1, 2, 3]
+        assert [batch.num_rows for batch in result.batches()] == [3]
+        assert list(result.df()["id"]) == [1, 2, 3]
+
+
+def test_of_two_readings_only_the_later_goes_on(lake: Lake) -> None:
+    result = query(lake, "from range(10_000)")
+    first, second = result.rows(size=2), result.rows(size=2)
+    assert next(first) == (0,)
+    assert next(second) == (0,)
+    assert next(second) == (1,)
+    assert next(first) == (1,)  # which it has already
+    with pytest.raises(QueryError, match="was read anew"):
+        next(first)
+    assert next(second) == (2,)
+
+
+def test_a_closed_result_says_so(lake: Lake) -> None:
+    with query(lake, "select 1") as result:
+        pass
+    with pytest.raises(QueryError, match="was closed"):
+        result.arrow()
+
+
+def test_what_a_copy_has_written_is_not_written_again(lake: Lake, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    result = query(lake, f"copy gold.orders to '{target}'")
+    target.unlink()
+    assert "3" in result._repr_html_()
+    with pytest.raises(QueryError, match="it would write again"):
+        result.arrow()
+    assert not target.exists()
+
+
+def test_a_notebook_shows_the_first_rows_and_reads_them_once(lake: Lake) -> None:
+    result = query(lake, "select range as n, '<b>' || range as text, null as nothing from range(1_000_000)")
+    shown = result._repr_html_()
+    assert shown == result._repr_html_()
+    assert ">19</td>" in shown
+    assert ">20</td>" not in shown
+    assert "&lt;b&gt;0" in shown
+    assert "the first 20 rows; there are more" in shown
+    assert len(shown) < 6000
+    assert result.arrow().num_rows == 1_000_000
+    assert "no rows" in query(lake, "select 1 as one where false")._repr_html_()
 
 
 def test_a_result_is_streamed(lake: Lake) -> None:
@@ -44,7 +96,7 @@ def test_a_result_is_streamed(lake: Lake) -> None:
         first = next(result.rows())
     assert first[1] == 0
     with query(lake, "from range(1_000_000_000_000)") as result:
-        assert next(result.fetch_batches(size=100)).num_rows == 100
+        assert next(result.batches(size=100)).num_rows == 100
 
 
 def test_the_first_rows_are_chosen_before_they_are_joined(lake: Lake) -> None:

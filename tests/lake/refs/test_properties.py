@@ -57,7 +57,7 @@ def test_properties_of_many_tables_are_set_in_one_commit(lake: Lake, engine: For
     metadata = lake.at("dev").metadata("a.t")
     assert metadata.rows == 2
     assert metadata.raw["metadata-log"][-1]["metadata-file"] == old
-    assert next(lake.log("dev")) == commit
+    assert next(iter(lake.log("dev"))) == commit
 
 
 def test_nothing_is_written_if_all_is_so_already(lake: Lake, engine: Foreign) -> None:

@@ -134,5 +134,5 @@ def assert_before_or_after(
         VERBS[verb](reopened)
         assert everything(reopened) != before
     at.engine(reopened).append("main", "a.later")
-    assert next(reopened.log()).message == "append a.later"
+    assert next(iter(reopened.log())).message == "append a.later"
     reopened.close()

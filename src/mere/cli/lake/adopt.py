@@ -5,20 +5,11 @@ from __future__ import annotations
 import click
 
 from mere.cli.lake.log import message_option
-from mere.cli.output import (
-    Column,
-    commit_json,
-    example,
-    json_option,
-    open_lake,
-    print_json,
-    print_table,
-    say,
-    size,
-)
+from mere.cli.output import example, json_option, open_lake, print_json, print_table, say
 from mere.lake.log.commits import Kind
 from mere.lake.upkeep.adopt import Adoption, Candidate
-from mere.words import counted
+from mere.notebook import Column
+from mere.words import counted, size
 
 
 @click.command(
@@ -118,7 +109,7 @@ def _row(table: Candidate) -> tuple[object, ...]:
 def _adoption_json(done: Adoption) -> dict[str, object]:
     return {
         "on": done.on,
-        "commit": commit_json(done.commit) if done.commit else None,
+        "commit": done.commit.to_dict() if done.commit else None,
         "tables": [_table_json(table) for table in done.tables],
         "left_out": list(done.left_out),
     }

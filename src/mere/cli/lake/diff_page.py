@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from mere.cli.lake.show import rows_lines, table_details, table_line
-from mere.cli.output import moment
-from mere.cli.rows import cell
 from mere.lake.diff.diff import Diff, TableDiff
+from mere.lake.diff.lines import namespace_line, rows_lines, table_details, table_line
 from mere.lake.query.tables import TableSet
-from mere.words import counted
+from mere.values import cell
+from mere.words import counted, moment
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff
@@ -72,7 +71,7 @@ def _only_rows(name: str, rows: RowDiff) -> Iterator[str]:
 def _namespaces(found: Diff) -> Iterator[str]:
     if found.namespaces:
         yield "<h2>Namespaces</h2>"
-        yield from _list(f"{each.name}: {each.old or 'not set'} → {each.new or 'not set'}" for each in found.namespaces)
+        yield from _list(map(namespace_line, found.namespaces))
 
 
 def _list(lines: Iterable[str]) -> Iterator[str]:

@@ -7,23 +7,12 @@ from datetime import timedelta
 import click
 
 from mere.api.place import Address
-from mere.cli.output import (
-    Age,
-    example,
-    json_option,
-    lake_address,
-    moment,
-    open_lake,
-    print_json,
-    progress,
-    say,
-    size,
-)
+from mere.cli.output import Age, example, json_option, lake_address, open_lake, print_json, progress, say
 from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.storage.port import place
 from mere.lake.upkeep.gc import GRACE, KEEP_RUNS, Kept, Sweep
-from mere.words import counted
+from mere.words import counted, moment, size
 
 _NAMES = 5
 

@@ -8,11 +8,11 @@ from dataclasses import asdict
 
 import click
 
-from mere.cli.output import example, json_option, lake_address, print_json, say, size
+from mere.cli.output import example, json_option, lake_address, print_json, say
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.upkeep.deletion import Removal
-from mere.words import counted
+from mere.words import counted, size
 
 _NAMED = 20
 

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from itertools import islice
 
 import click
 
-from mere.cli.output import (
-    change_json,
-    change_lines,
-    commit_json,
-    example,
-    json_option,
-    moment,
-    open_lake,
-    print_json,
-    say,
-)
+from mere.cli.output import example, json_option, open_lake, print_json, say
 from mere.errors import LakeConflict, UsageError
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
+from mere.lake.log.lines import change_lines
 from mere.lake.log.refs import RefKind
-from mere.lake.refs.publish import Conflict, Publication
+from mere.lake.refs.publish import Publication
 from mere.names import run_of
-from mere.words import counted
+from mere.words import counted, moment
 
 message_option = click.option("-m", "--message", help="Why; shown by mere log.")
 
@@ -40,7 +30,7 @@ def log(ctx: click.Context, ref: str, table: str | None, limit: int, as_json: bo
     """Who changed what and when: the commits that lead to REF, newest first."""
     commits = list(islice(open_lake(ctx).log(ref, table), limit))
     if as_json:
-        print_json([commit_json(commit) for commit in commits])
+        print_json([commit.to_dict() for commit in commits])
         return
     for commit in commits:
         _print_commit(commit)
@@ -77,10 +67,10 @@ def publish(
         result = lake.publish(branch, into, message=message, dry_run=dry_run)
     except LakeConflict as error:
         if as_json:
-            print_json({"source": branch, "commit": None, "conflicts": _conflicts_json(error.conflicts)})
+            print_json({"source": branch, "commit": None, "conflicts": [each.to_dict() for each in error.conflicts]})
         raise
     if as_json:
-        print_json(_publication_json(result))
+        print_json(result.to_dict())
     else:
         _print_publication(result, dry_run)
     if result.conflicts:
@@ -95,28 +85,6 @@ def _refuse_runs(lake: Lake, branch: str) -> None:
             f"{branch} is the branch of a run that did not come to its end. Nothing was published.",
             remedy=f"Mend what failed and go on: mere run --resume {run_of(branch)}",
         )
-
-
-def _publication_json(result: Publication) -> dict[str, object]:
-    return {
-        "source": result.source,
-        "target": result.target,
-        "base": result.base.id,
-        "commit": result.commit.id if result.commit else None,
-        "changes": [change_json(change) for change in result.changes],
-        "conflicts": _conflicts_json(result.conflicts),
-    }
-
-
-def _conflicts_json(conflicts: Sequence[Conflict]) -> list[dict[str, object]]:
-    return [
-        {
-            "key": str(conflict.key),
-            "ours": commit_json(conflict.ours) if conflict.ours else None,
-            "theirs": commit_json(conflict.theirs) if conflict.theirs else None,
-        }
-        for conflict in conflicts
-    ]
 
 
 def _print_publication(result: Publication, dry_run: bool) -> None:
@@ -149,7 +117,7 @@ def revert(ctx: click.Context, commit: str | None, to: str | None, on: str, mess
     lake = open_lake(ctx)
     made = lake.revert(commit, on, message=message) if commit else lake.restore(str(to), on, message=message)
     if as_json:
-        print_json(commit_json(made) if made else None)
+        print_json(made.to_dict() if made else None)
     elif made:
         _print_commit(made)
     else:
@@ -166,7 +134,7 @@ def drop(ctx: click.Context, tables: tuple[str, ...], on: str, message: str | No
     """Drop tables or views from one branch. Other refs keep them, and mere revert brings them back."""
     commit = open_lake(ctx).drop(*tables, on=on, message=message)
     if as_json:
-        print_json(commit_json(commit))
+        print_json(commit.to_dict())
     else:
         _print_commit(commit)
 
@@ -182,6 +150,6 @@ def rename(ctx: click.Context, table: str, to: str, on: str, message: str | None
     """Give a table or view another name on one branch. Its rows, its history and its state go with it."""
     commit = open_lake(ctx).rename(table, to, on, message=message)
     if as_json:
-        print_json(commit_json(commit))
+        print_json(commit.to_dict())
     else:
         _print_commit(commit)

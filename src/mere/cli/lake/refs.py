@@ -8,24 +8,17 @@ from typing import Any
 import click
 
 from mere.api.update import updated
-from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.cli.output import example, json_option, open_lake, print_json, print_table, say
 from mere.config import find_project
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.log.refs import Ref, RefKind
+from mere.notebook import Column
+from mere.words import moment
 
 
 def _ref_json(lake: Lake, ref: Ref) -> dict[str, Any]:
-    commit = lake.store.commit_by_seq(ref.head)
-    return {
-        "name": ref.name,
-        "kind": ref.kind,
-        "commit": commit.id,
-        "at": commit.at.isoformat(timespec="milliseconds"),
-        "parent": ref.parent,
-        "created_at": ref.created_at.isoformat(timespec="milliseconds"),
-        "created_by": ref.created_by,
-    }
+    return ref.to_dict(lake.store.commit_by_seq(ref.head))
 
 
 def _list(lake: Lake, as_json: bool, *kinds: RefKind) -> None:

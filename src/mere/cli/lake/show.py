@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mere.cli.output import (
-    Column,
-    change_json,
-    commit_json,
-    example,
-    json_option,
-    moment,
-    open_lake,
-    print_json,
-    print_table,
-    say,
-    size,
-)
-from mere.cli.rows import cell, plain
+from mere.cli.output import example, json_option, open_lake, print_json, print_table, say
 from mere.errors import UsageError
-from mere.lake.diff.diff import Amounts, ColumnChange, Diff, TableDiff, Verb, parent_of
+from mere.lake.diff.diff import Diff, TableDiff, parent_of
+from mere.lake.diff.lines import namespace_line, rows_lines, short, table_details, table_line
 from mere.lake.iceberg.keys import names_in
-from mere.lake.iceberg.properties import OWN
-from mere.lake.log.commits import Stats
+from mere.lake.log.lines import growth
 from mere.lake.query import Limits
 from mere.lake.query.show import Description, Moment, history
-from mere.words import counted
+from mere.notebook import Column
+from mere.values import cell
+from mere.words import counted, moment, size
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff
@@ -58,24 +46,15 @@ def show(ctx: click.Context, table: str, at: str, through_time: bool, limit: int
     if through_time:
         moments = list(islice(history(lake, table, at), limit))
         if as_json:
-            print_json([_moment_json(each) for each in moments])
+            print_json([each.to_dict() for each in moments])
         else:
             _print_history(moments)
         return
     found = lake.show(table, at)
     if as_json:
-        print_json(_description_json(found, limit))
+        print_json(found.to_dict(limit))
     else:
         _print_description(found, limit)
-
-
-def _description_json(found: Description, limit: int) -> dict[str, Any]:
-    data = asdict(found)
-    data["snapshots"] = [
-        data["snapshots"][index] | {"at": line.at.isoformat(timespec="milliseconds"), "growth": line.growth._asdict()}
-        for index, line in enumerate(found.snapshots[:limit])
-    ]
-    return data | {"snapshot_count": len(found.snapshots)}
 
 
 def _print_description(found: Description, limit: int) -> None:
@@ -143,32 +122,12 @@ def _print_snapshots(found: Description, limit: int) -> None:
     columns = [Column("  id"), Column("time"), Column("operation"), Column("growth"), Column("rows", True)]
     shown = found.snapshots[:limit]
     rows = [
-        (f"{'* ' if s.current else '  '}{s.id}", moment(s.at), s.operation, _growth(s.growth), f"{s.rows:,}")
+        (f"{'* ' if s.current else '  '}{s.id}", moment(s.at), s.operation, growth(s.growth), f"{s.rows:,}")
         for s in shown
     ]
     print_table(columns, rows)
     if len(found.snapshots) > limit:
         say(f"  … and {len(found.snapshots) - limit:,} older: -n shows more")
-
-
-def _growth(stats: Stats | Amounts | None) -> str:
-    """`+5 -1 rows, +1 files`"""
-    if stats is None:
-        return ""
-    added, removed = ("rows_added", "files_added", "bytes_added"), ("rows_removed", "files_removed", "bytes_removed")
-    parts = []
-    for plus, minus, noun in zip(added, removed, ("rows", "files", ""), strict=True):
-        counts = (("+", getattr(stats, plus, 0)), ("-", getattr(stats, minus, 0)))
-        text = " ".join(f"{sign}{f'{n:,}' if noun else size(n)}" for sign, n in counts if n)
-        if text:
-            parts.append(f"{text} {noun}".strip())
-    return ", ".join(parts)
-
-
-def _moment_json(found: Moment) -> dict[str, Any]:
-    commit = {name: value for name, value in commit_json(found.commit).items() if name != "changes"}
-    change = change_json(found.change)
-    return {"commit": commit, **change, "schema_changed": found.schema_changed, "rows": found.rows, "bytes": found.size}
 
 
 def _print_history(moments: Iterable[Moment]) -> None:
@@ -183,12 +142,12 @@ def _history_row(found: Moment) -> tuple[object, ...]:
     schema = {True: "changed", False: "", None: "?"}[found.schema_changed]
     if found.change.old is None or found.change.new is None:
         schema = ""
-    growth = _growth(found.change.stats)
+    grown = growth(found.change.stats)
     return (
         found.commit.short_id,
         moment(found.commit.at),
         found.commit.author or "an engine",
-        f"{found.change.verb} {growth}".strip(),
+        f"{found.change.verb} {grown}".strip(),
         None if found.rows is None else f"{found.rows:,}",
         None if found.size is None else size(found.size),
         schema,
@@ -243,7 +202,7 @@ def diff(
 
         Path(html).write_text(page(found, compared), encoding="utf-8")
     if as_json:
-        print_json(diff_json(found, compared))
+        print_json(found.to_dict(compared.values()))
     elif html:
         say(f"wrote {html}")
     else:
@@ -273,39 +232,6 @@ def _compared_rows(
     return {str(each.table): each for each in compared}
 
 
-def diff_json(found: Diff, compared: Mapping[str, RowDiff]) -> dict[str, Any]:
-    return {
-        "from": {"ref": found.before.ref, "commit": found.before.commit.id},
-        "to": {"ref": found.after.ref, "commit": found.after.commit.id},
-        "tables": [_table_json(table) for table in found.tables],
-        "namespaces": [asdict(setting) for setting in found.namespaces],
-        **({"rows": [_rows_json(each) for each in compared.values()]} if compared else {}),
-    }
-
-
-def _rows_json(found: RowDiff) -> dict[str, Any]:
-    """With values that JSON has: exact where JSON can be, else as text."""
-    data: dict[str, Any] = plain(asdict(found))
-    return data | {"table": str(found.table)}
-
-
-def _table_json(table: TableDiff) -> dict[str, Any]:
-    return {
-        "table": str(table.table),
-        "was": str(table.was) if table.was else None,
-        "verb": table.verb,
-        "kind": table.kind,
-        "old": table.old.value if table.old else None,
-        "new": table.new.value if table.new else None,
-        "replaced": table.replaced,
-        "columns": [asdict(change) for change in table.columns],
-        "settings": [asdict(setting) for setting in table.settings],
-        "properties": [asdict(setting) for setting in table.properties],
-        "unreadable": table.unreadable,
-        **(table.amounts._asdict() if table.amounts else {}),
-    }
-
-
 def _print_diff(found: Diff, compared: Mapping[str, RowDiff], companions: Sequence[TableDiff]) -> None:
     """Where rows are shown, companions are only counted: they are named by those who want to see them."""
     if not found:
@@ -329,7 +255,7 @@ def _print_diff(found: Diff, compared: Mapping[str, RowDiff], companions: Sequen
         names = ", ".join(str(table.table) for table in folded)
         say(f"and {counted(len(folded), 'companion')} of these tables: {names}; for the rows, name it with --table")
     for setting in found.namespaces:
-        say(f"{setting.name}: {_values(setting.old, setting.new)}")
+        say(namespace_line(setting))
 
 
 def _print_rows(found: RowDiff) -> None:
@@ -343,63 +269,5 @@ def _print_rows(found: RowDiff) -> None:
         say(f"    ~ {_record(changed.key)}: {changes}")
 
 
-def rows_lines(found: RowDiff) -> Iterator[str]:
-    by = f"by {', '.join(found.key)}" if found.key else "as a whole"
-    counts = f"+{found.added:,} -{found.removed:,}" + (f" ~{found.changed:,}" if found.key else "")
-    yield f"rows compared {by}: {counts if found else 'equal'}  (read {found.read})"
-    if found.note:
-        yield found.note.replace("\n", "\n    ")
-    if found.by_column:
-        yield "changed in " + ", ".join(f"{name}: {count:,}" for name, count in found.by_column.items())
-    for names, where in ((found.only_old, "old"), (found.only_new, "new")):
-        if names:
-            yield f"not compared, only in the {where}: {', '.join(names)}"
-
-
 def _record(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_short(cell(value))}" for name, value in row.items())
-
-
-def table_line(table: TableDiff) -> str:
-    """`changed gold.orders  +5 -1 rows, +1 files, +2.1 KB`"""
-    kind = "view " if table.kind == "view" else ""
-    name = f"{table.was} to {table.table}" if table.verb is Verb.RENAMED else f"{table.table}"
-    growth = _growth(table.amounts)
-    return f"{table.verb} {kind}{name}" + (f"  {growth}" if growth else "")
-
-
-def table_details(table: TableDiff) -> Iterator[str]:
-    if table.unreadable:
-        yield f"cannot be compared: {table.unreadable}"
-    if table.replaced:
-        yield "replaced: another table of the same name"
-    for change in table.columns:
-        yield column_line(change)
-    for setting in table.settings:
-        yield f"{setting.name}: {_values(setting.old, setting.new)}"
-    for setting in table.properties:
-        if setting.name not in OWN:
-            yield f"property {setting.name}: {_values(setting.old, setting.new)}"
-
-
-def column_line(change: ColumnChange) -> str:
-    match change.what:
-        case "added" | "dropped":
-            return f"column {change.column} {change.what}: {change.new or change.old}"
-        case "renamed":
-            return f"column {change.old} renamed to {change.new}"
-        case "order":
-            return f"columns reordered: {change.new}"
-        case _:
-            return f"column {change.column}: {change.what} {_values(change.old, change.new)}"
-
-
-def _values(old: str | None, new: str | None) -> str:
-    return f"{_short(old)} → {_short(new)}"
-
-
-def _short(value: str | None) -> str:
-    if value is None:
-        return "not set"
-    text = " ".join(value.split())
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+    return ", ".join(f"{name} {short(cell(value))}" for name, value in row.items())

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from typing import Any
 
 import click
 
 from mere.cli import rows as rendering
-from mere.cli.output import (
-    Column,
-    example,
-    json_option,
-    moment,
-    open_lake,
-    print_json,
-    print_table,
-    say,
-    size,
-    spark_settings,
-)
-from mere.errors import MetadataMissing
-from mere.lake.query.tables import TableSet
-from mere.names import TableName
+from mere.cli.output import example, json_option, open_lake, print_json, print_table, say, spark_settings
+from mere.words import moment
 
 
 @click.command(epilog=example("mere tables", "mere tables --at dev", "mere tables --at main@2h"))
@@ -33,31 +19,12 @@ from mere.names import TableName
 def tables(ctx: click.Context, at: str, as_json: bool) -> None:
     """The tables and views of a ref, with rows, files and size."""
     found = open_lake(ctx).at(at)
-    rows = [_describe(found, name) for name in found]
     if as_json:
-        print_json({"ref": at, "commit": found.commit.id, "tables": rows})
-    elif rows:
-        columns = [Column("table"), Column("kind"), Column("rows", True), Column("files", True), Column("size", True)]
-        print_table(columns, [_cells(row) for row in rows])
+        print_json(found.to_dict())
+    elif found.tables:
+        print_table(*found.summary)
     else:
         say(f"no tables on {at} (commit {found.commit.short_id} of {moment(found.commit.at)})")
-
-
-def _describe(found: TableSet, name: TableName) -> dict[str, Any]:
-    entry = found.entry(name)
-    about: dict[str, Any] = {"table": str(name), "kind": entry.kind, "pointer": entry.value}
-    try:
-        metadata = found.metadata(name)
-    except MetadataMissing:
-        return about | {"kind": f"{entry.kind}, metadata file gone", "rows": None, "files": None, "bytes": None}
-    if found.is_view(name):
-        return about | {"rows": None, "files": None, "bytes": None}
-    return about | {"rows": metadata.rows, "files": metadata.files, "bytes": metadata.size}
-
-
-def _cells(row: dict[str, Any]) -> tuple[object, ...]:
-    counts = ("", "", "") if row["rows"] is None else (f"{row['rows']:,}", f"{row['files']:,}", size(row["bytes"]))
-    return row["table"], row["kind"], *counts
 
 
 @click.command(

@@ -10,11 +10,10 @@ import click
 
 from mere.api.audit import AuditResult, in_duckdb
 from mere.audits.evaluate import Finding, State
-from mere.cli.output import Column, example, json_option, open_project, print_json, print_table, say
-from mere.cli.rows import cell
+from mere.cli.output import example, json_option, open_project, print_json, print_table, say
 from mere.lake.lake import Lake
-
-_MARKS = {State.OK: "·", State.WARNED: "!", State.FAILED: "✗", State.ERROR: "✗"}
+from mere.notebook import Column
+from mere.values import cell
 
 
 @click.command(
@@ -49,10 +48,7 @@ def _print(found: AuditResult) -> None:
     if not found.findings:
         say(f"no audits to run on {found.at}")
         return
-    columns = [Column(""), Column("table"), Column("audit"), Column("state"), Column("result")]
-    print_table(
-        columns, [(_MARKS[each.state], each.table, each.audit, each.state, each.message) for each in found.findings]
-    )
+    print_table(*found.summary)
     for finding in found.bad:
         print_finding(found.lake, finding, found.at)
     say(f"\n{found.counts}")

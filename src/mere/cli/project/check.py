@@ -8,7 +8,6 @@ import click
 
 from mere.api.check import CheckResult
 from mere.cli.output import example, json_option, open_project, print_json, say, tell_without_lake
-from mere.words import counted
 
 
 @click.command(epilog=example("mere check", "mere check 'gold.*' --strict", "mere check --at dev --var currency=USD"))
@@ -43,5 +42,4 @@ def _print(found: CheckResult) -> None:
         click.echo(f" {finding.rule}: {finding.place}: {finding.message}")
         if finding.remedy:
             say(f"  {finding.remedy}")
-    counts = f"{counted(len(found.errors), 'error')}, {counted(len(found.warnings), 'warning')}"
-    say(f"{counted(found.models, 'model')}: {counts}" if found.models else counts)
+    say(found.counts)

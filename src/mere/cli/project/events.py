@@ -38,7 +38,6 @@ from mere.api.run import RunResult
 from mere.api.update import BranchUpdate
 from mere.cli.commands import as_typed
 from mere.cli.output import console, open_project, say, tell_of_clock
-from mere.cli.output import size as bytes_shown
 from mere.cli.project.audit import where_to_look
 from mere.cli.project.plan import print_plan
 from mere.errors import MereError, UsageError
@@ -47,6 +46,7 @@ from mere.pipeline.plan.steps import Action
 from mere.pipeline.run.record import said
 from mere.project.kinds import Kind
 from mere.words import counted
+from mere.words import size as bytes_shown
 
 OpenLake = Callable[[], Lake]
 Result = TypeVar("Result")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mere.cli.output import example, json_option, print_json, progress, say, size
+from mere.cli.output import example, json_option, print_json, progress, say
 from mere.windows import instant
-from mere.words import counted
+from mere.words import counted, size
 
 if TYPE_CHECKING:
     from mere.generate.files import Dataset

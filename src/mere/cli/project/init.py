@@ -11,7 +11,7 @@ import click
 from mere import config
 from mere.api.place import Address
 from mere.cli.commands import as_typed
-from mere.cli.output import example, json_option, print_json, say, size
+from mere.cli.output import example, json_option, print_json, say
 from mere.engine.jvm import java as jvm
 from mere.errors import BucketMissing, ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake
@@ -19,7 +19,7 @@ from mere.lake.refs.places import open_store
 from mere.lake.storage.port import place, storage_at
 from mere.project import examples, ignored
 from mere.project.load import FOLDERS
-from mere.words import counted
+from mere.words import counted, size
 
 if TYPE_CHECKING:
     from mere.generate.files import Written

@@ -7,37 +7,15 @@ from typing import Any
 
 import click
 
-from mere.api.plan import Plan, PlanState
+from mere.api.plan import Plan, PlanState, decision
 from mere.cli.commands import as_typed
-from mere.cli.output import (
-    Column,
-    Command,
-    example,
-    json_option,
-    open_project,
-    print_json,
-    print_table,
-    say,
-    size,
-)
-from mere.pipeline.plan.steps import Action, LeftBehind, Step
+from mere.cli.output import Command, example, json_option, open_project, print_json, print_table, say
+from mere.pipeline.plan.steps import LeftBehind
 from mere.project.check.findings import Finding
 from mere.words import counted
 
 # The exit codes of `mere plan --exit-code`.
 _STATES = {PlanState.NOTHING: 0, PlanState.WORK: 3, PlanState.DECISION: 4}
-
-MARKS = {
-    Action.SKIP: "·",
-    Action.BUILD: "+",
-    Action.WINDOWS: "~",
-    Action.ROWS: "~",
-    Action.KEYS: "~",
-    Action.LOAD: "~",
-    Action.ALTER: "=",
-    Action.AUDIT: "?",
-    Action.BLOCKED: "!",
-}
 
 
 def choosing(command: Command) -> Command:
@@ -123,25 +101,15 @@ def print_errors(errors: Sequence[Finding]) -> None:
 
 
 def print_plan(due: Plan) -> None:
-    shown = [step for step in due.steps if step.action is not Action.SKIP]
-    if shown:
-        columns = [Column(""), Column("model"), Column("kind"), Column("why"), Column("reads", True), Column("", True)]
-        print_table(columns, [_cells(step) for step in shown])
-    skipped = len(due.steps) - len(shown)
-    if not due.steps:
-        say("nothing to do: no models")
-    elif skipped:
-        say(
-            f"{counted(skipped, 'model')} up to date"
-            if shown
-            else f"nothing to do: {counted(skipped, 'model')} up to date"
-        )
-    for step in due.steps:
-        for note in step.notes:
-            click.echo(f"note: {step.model}: {note}")
+    columns, rows = due.summary
+    if rows:
+        print_table(columns, rows)
+    if due.rest:
+        say(due.rest)
+    for note in due.notes:
+        click.echo(f"note: {note}")
     for step in due.undecided:
-        why = step.asks or "; ".join(step.reasons)
-        click.echo(f"\n{step.model} {'will need' if step.asks else 'needs'} a decision: {why}")
+        click.echo(f"\n{decision(step)}")
         click.echo("\n".join(f"  {line}" for line in as_typed(step.remedy).splitlines()))
     for each in due.left_behind:
         click.echo(f"\n{each.table} is on {due.ref}, but {_why_left(each)}.")
@@ -152,8 +120,3 @@ def print_plan(due: Plan) -> None:
 
 def _why_left(each: LeftBehind) -> str:
     return f"no rule of {each.quarantine_of} quarantines" if each.quarantine_of else "no model makes it any more"
-
-
-def _cells(step: Step) -> tuple[object, ...]:
-    reads = (f"{step.load.rows:,} rows", size(step.load.bytes)) if step.load.rows else ("", "")
-    return MARKS[step.action], str(step.model), str(step.model.kind), "; ".join(step.reasons), *reads

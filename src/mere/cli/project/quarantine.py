@@ -8,10 +8,11 @@ import click
 from click.core import ParameterSource
 
 from mere.api.quarantine import quarantined
-from mere.cli.output import Column, example, json_option, moment, open_lake, print_json, print_table, say
+from mere.cli.output import example, json_option, open_lake, print_json, print_table, say
 from mere.cli.project.events import Watch, open_to_run
 from mere.errors import UsageError
-from mere.words import counted
+from mere.notebook import Column
+from mere.words import counted, moment
 
 _at_option = click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
 

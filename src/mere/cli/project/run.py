@@ -11,28 +11,21 @@ from click.core import ParameterSource
 
 from mere.api.events import ROWS
 from mere.cli.commands import as_typed
-from mere.cli.output import (
-    Age,
-    Column,
-    example,
-    json_option,
-    moment,
-    open_lake,
-    print_json,
-    print_table,
-    say,
-)
-from mere.cli.output import size as bytes_shown
+from mere.cli.output import Age, example, json_option, open_lake, print_json, print_table, say
 from mere.cli.project.events import Watch, open_to_run
 from mere.cli.project.plan import choosing, chosen
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.log.refs import Ref
-from mere.lake.log.runs import Run, RunStatus
+from mere.lake.log.run_list import COLUMNS, cells
+from mere.lake.log.runs import RunStatus
 from mere.lake.refs.attempts import Ended
 from mere.lake.refs.clock import length
 from mere.names import run_of
+from mere.notebook import Column
 from mere.pipeline.run.request import IfRunning
+from mere.words import moment
+from mere.words import size as bytes_shown
 
 
 @click.command(
@@ -102,22 +95,7 @@ def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
     if as_json:
         print_json([each.to_dict() for each in found])
         return
-    columns = [
-        Column("run"),
-        Column("state"),
-        Column("for"),
-        Column("started"),
-        Column("seconds", True),
-        Column("models", True),
-        Column("by"),
-    ]
-    print_table(columns, [_cells(each) for each in found])
-
-
-def _cells(run: Run) -> tuple[object, ...]:
-    seconds = f"{run.seconds:.1f}" if run.ended_at and run.seconds is not None else ""
-    built = [each for each in run.models.values() if each["state"] == "built"]
-    return run.id, run.status, run.target, moment(run.started_at), seconds, len(built), run.author
+    print_table(COLUMNS, [cells(each) for each in found])
 
 
 @runs.command("show", epilog=example("mere runs show 3fa9c1d2b4e5"))

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from mere.api.project import Project
-from mere.api.test import TestResult
+from mere.api.test import TestResult, told
 from mere.cli.output import example, json_option, open_project, print_json, progress, say, tell_without_lake
 from mere.errors import UsageError
 from mere.names import MAIN
 from mere.testing.run import Outcome
-from mere.words import counted
 
 
 @click.command(
@@ -65,9 +64,7 @@ def test(
     elif not found.outcomes:
         say("no tests")
     else:
-        failed = len(found.failed)
-        counts = f"{len(found.passed):,} passed" + (f", {failed:,} failed" if failed else "")
-        say(f"{counted(len(found.outcomes), 'test')}: {counts}")
+        say(found.counts)
     ctx.exit(0 if found.ok else 1)
 
 
@@ -97,8 +94,7 @@ def _print(outcome: Outcome) -> None:
         return
     step = f", step {outcome.step}" if outcome.step else ""
     say(f"✗ {case.model}  {case.name}  ({case.place}{step})")
-    lines = outcome.difference.lines() if outcome.difference else str(outcome.message).splitlines()
-    say("\n".join(f"    {line}" for line in lines))
+    say("\n".join(f"    {line}" for line in told(outcome).splitlines()))
 
 
 def _create(project: Project, model: str, source: str, rows: int, as_json: bool) -> None:

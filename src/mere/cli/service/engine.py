@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mere.cli.output import Age, example, json_option, open_lake, print_json, say, size, spark_settings
+from mere.cli.output import Age, example, json_option, open_lake, print_json, say, spark_settings
 from mere.config import SparkSettings
 from mere.engine.jvm.jars import needed
 from mere.engine.warm import engine as warm
@@ -16,7 +16,7 @@ from mere.engine.warm.pulse import Pulse
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.windows import stamp
-from mere.words import counted
+from mere.words import counted, size
 
 
 @click.group(epilog=example("mere engine start", "mere engine status", "mere engine stop"))

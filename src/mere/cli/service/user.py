@@ -9,8 +9,9 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from mere import config
-from mere.cli.output import Column, Command, example, json_option, open_lake, print_json, print_table, say
+from mere.cli.output import Command, example, json_option, open_lake, print_json, print_table, say
 from mere.errors import UsageError
+from mere.notebook import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

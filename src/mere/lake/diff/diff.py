@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mere import notebook
 from mere.errors import LakeError, RefNotFound, UsageError
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
@@ -14,6 +15,7 @@ from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
 from mere.lake.query.tables import TableSet
 from mere.lake.refs.premises import Premises
 from mere.names import TableName
+from mere.notebook import Column
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff
@@ -86,6 +88,22 @@ class TableDiff:
     def old_name(self) -> TableName:
         return self.was or self.table
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": str(self.table),
+            "was": str(self.was) if self.was else None,
+            "verb": self.verb,
+            "kind": self.kind,
+            "old": self.old.value if self.old else None,
+            "new": self.new.value if self.new else None,
+            "replaced": self.replaced,
+            "columns": [asdict(change) for change in self.columns],
+            "settings": [asdict(setting) for setting in self.settings],
+            "properties": [asdict(setting) for setting in self.properties],
+            "unreadable": self.unreadable,
+            **(self.amounts._asdict() if self.amounts else {}),
+        }
+
 
 @dataclass(frozen=True)
 class Diff:
@@ -118,6 +136,27 @@ class Diff:
         from mere.lake.diff import rows as rowdiff
 
         return rowdiff.row_diffs(self, rowdiff.Options(key, samples, limits), tables)
+
+    def to_dict(self, rows: Iterable[RowDiff] = ()) -> dict[str, Any]:
+        """What `mere diff --json` prints. `rows`: of the tables of which they were compared."""
+        compared = [each.to_dict() for each in rows]
+        return {
+            "from": {"ref": self.before.ref, "commit": self.before.commit.id},
+            "to": {"ref": self.after.ref, "commit": self.after.commit.id},
+            "tables": [table.to_dict() for table in self.tables],
+            "namespaces": [asdict(setting) for setting in self.namespaces],
+            **({"rows": compared} if compared else {}),
+        }
+
+    def _repr_html_(self) -> str:
+        from mere.lake.diff.lines import namespace_line, table_details, table_line
+
+        columns = [Column("table"), Column("differences")]
+        rows = [(table_line(each), "; ".join(table_details(each))) for each in self.tables]
+        names = f"{self.before.ref} → {self.after.ref}"
+        title = names if self else f"{names}: they are equal"
+        lines = notebook.lines(map(namespace_line, self.namespaces))
+        return notebook.shown(title, notebook.table(columns, rows), lines)
 
 
 def parent_of(lake: Premises, ref: str) -> str:

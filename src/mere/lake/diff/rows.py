@@ -8,10 +8,11 @@ Nothing but counts and a few samples comes out of DuckDB, which spills to disk w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mere import notebook
 from mere.errors import QueryError, TableNotFound, UsageError
 from mere.lake.diff.alignment import Pair, pairs
 from mere.lake.diff.net_rows import net_rows
@@ -25,7 +26,9 @@ from mere.lake.query.tables import TableSet
 from mere.lake.query.types import no_rows
 from mere.lake.storage import room
 from mere.names import TableName, near
+from mere.notebook import Column
 from mere.sql.spelling.standard import quoted
+from mere.values import cell, plain
 from mere.words import counted
 
 if TYPE_CHECKING:
@@ -70,6 +73,35 @@ class RowDiff:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """With values that JSON has: exact where JSON can be, else as text."""
+        data: dict[str, Any] = plain(asdict(self))
+        return data | {"table": str(self.table)}
+
+    def _repr_html_(self) -> str:
+        from mere.lake.diff.lines import rows_lines
+
+        parts = [notebook.lines(rows_lines(self))]
+        for name, rows in (("added", self.added_rows), ("removed", self.removed_rows)):
+            if rows:
+                parts += [notebook.lines([f"{name}:"]), _shown([[*row.items()] for row in rows])]
+        if self.changed_rows:
+            told = [
+                [*each.key.items(), *((name, _step(each, name)) for name in self.by_column)]
+                for each in self.changed_rows
+            ]
+            parts += [notebook.lines(["changed:"]), _shown(told)]
+        return notebook.shown(f"rows of {self.table}", *parts)
+
+
+def _shown(rows: Sequence[Sequence[tuple[str, Any]]]) -> str:
+    columns = [Column(name) for name, _ in rows[0]]
+    return notebook.table(columns, [[cell(value) for _, value in row] for row in rows])
+
+
+def _step(changed: ChangedRow, name: str) -> str:
+    return f"{cell(changed.old[name])} → {cell(changed.new[name])}" if name in changed.old else ""
 
 
 def row_diffs(diff: Diff, options: Options, tables: Collection[str] = ()) -> Iterator[RowDiff]:

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from mere import notebook
 from mere.names import TableName, spelled_namespace
+from mere.words import moment
 
 
 class Space(StrEnum):
@@ -79,8 +81,25 @@ class Change(NamedTuple):
             return "created"
         return "dropped" if self.new is None else "changed"
 
+    @property
+    def kind(self) -> Kind:
+        entry = self.new or self.old
+        return entry.kind if entry else Kind.TABLE
+
     def inverse(self) -> Change:
         return Change(self.key, self.new, self.old)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "space": self.key.space,
+            "namespace": self.key.namespace,
+            "name": self.key.name,
+            "kind": self.kind,
+            "verb": self.verb,
+            "old": self.old.value if self.old else None,
+            "new": self.new.value if self.new else None,
+            **(self.stats._asdict() if self.stats else {}),
+        }
 
 
 class CommitKind(StrEnum):
@@ -116,6 +135,26 @@ class Commit:
     @property
     def by(self) -> str:
         return self.author or "an engine"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere log --json` prints."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "at": self.at.isoformat(timespec="milliseconds"),
+            "author": self.author,
+            "message": self.message,
+            "run": self.run,
+            "source": self.source,
+            "expired": self.expired,
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+    def _repr_html_(self) -> str:
+        from mere.lake.log.lines import change_lines
+
+        title = f"commit {self.short_id} of {moment(self.at)} by {self.by}: {self.message or self.kind}"
+        return notebook.shown(title, notebook.lines(change_lines(self.changes)))
 
 
 def fold(changes: Iterable[Change]) -> dict[Key, Change]:

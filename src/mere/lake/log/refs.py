@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from mere.lake.log.commits import Commit
 
 
 class RefKind(StrEnum):
@@ -26,3 +29,15 @@ class Ref:
     parent: str | None  # the ref it was forked from, and publishes into by default
     created_at: datetime
     created_by: str | None = None
+
+    def to_dict(self, head: Commit) -> dict[str, Any]:
+        """What `mere branch --json` prints. `head`: the commit it points to."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "commit": head.id,
+            "at": head.at.isoformat(timespec="milliseconds"),
+            "parent": self.parent,
+            "created_at": self.created_at.isoformat(timespec="milliseconds"),
+            "created_by": self.created_by,
+        }

@@ -6,13 +6,16 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from mere import notebook
 from mere.config import is_s3
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.log.commits import Commit
-from mere.lake.query import errors
+from mere.lake.query import errors, frames
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.destination import all_or_nothing
 from mere.lake.query.duckdb import Limits, connect
@@ -23,6 +26,7 @@ from mere.names import near
 from mere.sql import statements
 from mere.sql.edits import Edits, edited, original
 from mere.sql.statements import Statement, tokens
+from mere.values import cell, is_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 
 Explain = Callable[[], AbstractContextManager[None]]
+Taken = TypeVar("Taken")
 
 
 @dataclass(frozen=True)
@@ -39,53 +44,100 @@ class Column:
 
 
 class Result:
-    """The rows of a query, computed as they are taken. It can be read once."""
+    """The rows of a query at one commit, computed as they are taken.
 
-    def __init__(self, connection: DuckDBPyConnection, commit: Commit, explained: Explain) -> None:
+    It may be read as often as wanted: each reading but the first runs the query again, at the same commit, and ends
+    the reading before it. What a COPY has written is not written again.
+    """
+
+    def __init__(
+        self, connection: DuckDBPyConnection, commit: Commit, explained: Explain, again: Callable[[], object] | None
+    ) -> None:
         self.commit = commit  # of the ref at which names without a ref were read
         self.columns = tuple(Column(each[0], str(each[1])) for each in connection.description or [])
         self._connection = connection
         self._explained = explained
+        self._again = again
+        self._readings = 0
+        self._first_rows: list[tuple[Any, ...]] | None = None
         # A stream that is still open when Python ends would bring it down.
-        self.close: Callable[[], object] = weakref.finalize(self, connection.close)
+        self._closing = weakref.finalize(self, connection.close)
+
+    def close(self) -> None:
+        self._closing()
 
     def rows(self, size: int = 2048) -> Iterator[tuple[Any, ...]]:
         """The rows as Python values, fetched so many at a time."""
-        while True:
-            with self._explained():
-                rows = self._connection.fetchmany(size)
-            if not rows:
-                self.close()
-                return
+        reading = self._begin()
+        while rows := self._next(reading, lambda: self._connection.fetchmany(size)):
             yield from rows
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self.rows()
 
-    def fetch_batches(self, size: int = 65_536) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow batches of at most this many rows."""
-        with self._explained():
-            reader = self._connection.to_arrow_reader(size)
-        while True:
-            with self._explained():
-                batch = next(reader, None)
-            if batch is None:
-                self.close()
-                return
+        reading = self._begin()
+        reader = self._next(reading, lambda: self._connection.to_arrow_reader(size))
+        while (batch := self._next(reading, lambda: next(reader, None))) is not None:
             yield batch
 
-    def fetch_arrow(self) -> pa.Table:
-        """All rows at once."""
+    def arrow(self) -> pa.Table:
+        """All rows at once, with their exact types."""
+        return self._next(self._begin(), self._connection.to_arrow_table)
+
+    def polars(self) -> Any:
+        """All rows as a polars.DataFrame: decimals are floats. Polars must be installed."""
+        return frames.polars(self.arrow())
+
+    def pandas(self) -> Any:
+        """All rows as a pandas.DataFrame: decimals are floats, dates are times. pandas must be installed."""
+        return frames.pandas(self.arrow())
+
+    def df(self) -> Any:
+        """What `pandas` gives, by the name that it has in DuckDB."""
+        return self.pandas()
+
+    def _begin(self) -> int:
+        """A reading, by its number."""
+        if not self._closing.alive:
+            raise QueryError("This result was closed.", remedy="Run the query again.")
+        if self._readings > 0:
+            if self._again is None:
+                raise QueryError("What a COPY says is read once: it would write again.", remedy="Run the query again.")
+            with self._explained():
+                self._again()
+        self._readings += 1
+        return self._readings
+
+    def _next(self, reading: int, take: Callable[[], Taken]) -> Taken:
+        if reading != self._readings:
+            raise QueryError(
+                "This result was read anew, which ended the reading before.", remedy="Keep the rows: list(result)"
+            )
         with self._explained():
-            table = self._connection.to_arrow_table()
-        self.close()
-        return table
+            return take()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{each.name} {each.type}" for each in self.columns)
+        return f"<Result at commit {self.commit.short_id}: {columns}>"
+
+    def _repr_html_(self) -> str:
+        """The first rows. They are kept, so that to look twice is to ask once."""
+        if self._first_rows is None:
+            self._first_rows = list(islice(self.rows(notebook.ROWS + 1), notebook.ROWS + 1))
+        more = f"the first {notebook.ROWS} rows; there are more" if len(self._first_rows) > notebook.ROWS else ""
+        columns = [notebook.Column(each.name, is_number(each.type), each.type) for each in self.columns]
+        rows = [[cell(value) for value in row] for row in self._first_rows]
+        names = notebook.lines([", ".join(each.name for each in self.columns)] if not rows else [])
+        title = "no rows" if not rows else f"at commit {self.commit.short_id}"
+        return notebook.shown(title, notebook.table(columns, rows, more), names)
 
 
 def query(lake: ReadableLake, sql: str, at: str = "main", limits: Limits | None = None) -> Result:
@@ -107,14 +159,17 @@ def _run(lake: ReadableLake, connection: DuckDBPyConnection, sql: str, at: str) 
         sets = lake.at_each({at: None, **dict.fromkeys(_refs(lake, statement))})
         bindings = explained.bindings = Bindings(connection, sets, at, lake.storage)
         if statement.shows_tables:
-            connection.execute(bindings.show_tables())
+            asked = bindings.show_tables()
+            connection.execute(asked)
         else:
             explained.edits = bindings.bind_names(statement)
             if statement.lists_tables:
                 bindings.list_tables()
+            asked = edited(sql, explained.edits)
             with all_or_nothing(statement.destination):
-                connection.execute(edited(sql, explained.edits))
-    return Result(connection, sets[at].commit, explained)
+                connection.execute(asked)
+    again = None if statement.destination is not None else partial(connection.execute, asked)
+    return Result(connection, sets[at].commit, explained, again)
 
 
 def _refs(lake: ReadableLake, statement: Statement) -> Iterator[str]:

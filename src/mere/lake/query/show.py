@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mere import notebook
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.properties import OWN, STATE
 from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
@@ -14,6 +15,8 @@ from mere.lake.log.commits import Change, Commit, Key, Kind, Stats
 from mere.lake.refs.describe import readable
 from mere.lake.refs.premises import Premises
 from mere.names import TableName
+from mere.notebook import Column
+from mere.words import size
 
 if TYPE_CHECKING:
     from mere.lake.query.tables import TableSet
@@ -55,6 +58,26 @@ class Description:
     sql: str | None = None
     dialect: str | None = None
 
+    def to_dict(self, snapshots: int | None = None) -> dict[str, Any]:
+        """What `mere show --json` prints, with so many of the snapshots."""
+        data = asdict(self)
+        lines = zip(data["snapshots"], self.snapshots[:snapshots], strict=False)
+        told = [
+            raw | {"at": line.at.isoformat(timespec="milliseconds"), "growth": line.growth._asdict()}
+            for raw, line in lines
+        ]
+        return data | {"snapshots": told, "snapshot_count": len(self.snapshots)}
+
+    def _repr_html_(self) -> str:
+        size_ = "" if self.size is None else f", {self.rows or 0:,} rows, {size(self.size)}"
+        columns = [Column("column"), Column("type"), Column("null"), Column("comment")]
+        rows = [(each.name, each.type, "no" if each.required else "yes", each.comment) for each in self.columns]
+        facts = {"key": self.key, "partitioned by": self.partitioning, "sorted by": self.sort_order}
+        lines = [f"{name}: {', '.join(value)}" for name, value in facts.items() if value]
+        sql = [self.sql.strip()] if self.sql else []
+        title = f"{self.kind} {self.table}{size_}"
+        return notebook.shown(title, notebook.table(columns, rows), notebook.lines([*lines, *sql]))
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -65,6 +88,12 @@ class Moment:
     schema_changed: bool | None  # None: a metadata file that would tell is gone
     rows: int | None  # after it
     size: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere show --history --json` prints of it."""
+        commit = {name: value for name, value in self.commit.to_dict().items() if name != "changes"}
+        about = {"schema_changed": self.schema_changed, "rows": self.rows, "bytes": self.size}
+        return {"commit": commit, **self.change.to_dict(), **about}
 
 
 def describe(tables: TableSet, table: str) -> Description:

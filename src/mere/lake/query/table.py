@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from mere import notebook
 from mere.errors import QueryError, UsageError
-from mere.lake.query import Limits, Result, connect, explained, show
+from mere.lake.query import Limits, Result, connect, explained, frames, show
 from mere.lake.query.bindings import Bindings, full_name
 from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
 from mere.sql.spelling.standard import quoted
+from mere.words import size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,14 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {self.name} on {self.tables.ref} at commit {self.tables.commit.short_id}>"
 
+    def _repr_html_(self) -> str:
+        """What it is, and its first rows."""
+        about = self.description
+        growth_ = "" if about.size is None else f", {about.rows or 0:,} rows, {size(about.size)}"
+        title = f"{about.kind} {self.name} on {self.tables.ref}{growth_}"
+        with self.read() as rows:
+            return notebook.shown(title, rows._repr_html_())
+
     @property
     def description(self) -> show.Description:
         """What the table is, by its metadata alone."""
@@ -53,7 +62,8 @@ class Table:
         try:
             with explained(bindings, sql):
                 connection.execute(sql)
-            return Result(connection, self.tables.commit, partial(explained, bindings, sql))
+            again = partial(connection.execute, sql)
+            return Result(connection, self.tables.commit, partial(explained, bindings, sql), again)
         except BaseException:
             connection.close()
             raise
@@ -62,19 +72,22 @@ class Table:
         self, columns: Sequence[str] | None = None, where: str | None = None, size: int = 65_536
     ) -> Iterator[pa.RecordBatch]:
         """Arrow batches of at most this many rows, read as they are taken."""
-        return self.read(columns, where).fetch_batches(size)
+        return self.read(columns, where).batches(size)
 
     def arrow(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
-        return self.read(columns, where).fetch_arrow()
+        return self.read(columns, where).arrow()
 
     def polars(self, columns: Sequence[str] | None = None, where: str | None = None) -> Any:
-        """A polars.DataFrame; Polars must be installed."""
-        return _installed("polars", "Polars").from_arrow(self.arrow(columns, where))
+        """A polars.DataFrame: decimals are floats. Polars must be installed."""
+        return frames.polars(self.arrow(columns, where))
 
     def pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> Any:
-        """A pandas.DataFrame; pandas must be installed."""
-        _installed("pandas", "pandas")
-        return self.arrow(columns, where).to_pandas()
+        """A pandas.DataFrame: decimals are floats, dates are times. pandas must be installed."""
+        return frames.pandas(self.arrow(columns, where))
+
+    def df(self, columns: Sequence[str] | None = None, where: str | None = None) -> Any:
+        """What `pandas` gives, by the name that it has in DuckDB."""
+        return self.pandas(columns, where)
 
     def duckdb(self, columns: Sequence[str] | None = None, where: str | None = None) -> DuckDBPyRelation:
         """A relation on a DuckDB of its own, which lives as long as the relation."""
@@ -112,13 +125,3 @@ class Table:
             if column not in known:
                 raise QueryError(f"{self.name} has no column {column!r}.{near(column, known)}")
         return columns
-
-
-def _installed(module: str, name: str) -> ModuleType:
-    """mere does not depend on it: whoever wants a frame of it has it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise QueryError(f"{name} is not installed.", remedy=f"Install it: pip install {module}") from error

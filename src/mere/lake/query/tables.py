@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mere.errors import TableNotFound
+from mere import notebook
+from mere.errors import MetadataMissing, TableNotFound
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.log.commits import Commit, Entries, Entry, Key, Kind, Space
 from mere.lake.refs.premises import Premises
 from mere.names import MAIN, TableName, near
+from mere.notebook import Column
+from mere.words import moment, size
 
 if TYPE_CHECKING:
     from mere.lake.query import Limits
@@ -67,9 +70,40 @@ class TableSet:
     def is_view(self, table: str | TableName) -> bool:
         return self.entry(table).kind is Kind.VIEW
 
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere tables --json` prints."""
+        return {"ref": self.ref, "commit": self.commit.id, "tables": [self._about(name) for name in self]}
+
+    def _about(self, name: TableName) -> dict[str, Any]:
+        entry = self.entry(name)
+        sizes: dict[str, int | None] = {"rows": None, "files": None, "bytes": None}
+        kind: str = entry.kind
+        try:
+            metadata = self.metadata(name)
+            if not self.is_view(name):
+                sizes = {"rows": metadata.rows, "files": metadata.files, "bytes": metadata.size}
+        except MetadataMissing:
+            kind = f"{entry.kind}, metadata file gone"
+        return {"table": str(name), "kind": kind, "pointer": entry.value, **sizes}
+
+    @property
+    def summary(self) -> tuple[Sequence[Column], list[Sequence[object]]]:
+        """What `mere tables` prints, as columns and rows."""
+        columns = (Column("table"), Column("kind"), Column("rows", True), Column("files", True), Column("size", True))
+        return columns, [_cells(each) for each in self.to_dict()["tables"]]
+
+    def _repr_html_(self) -> str:
+        at = f"{self.ref} at commit {self.commit.short_id} of {moment(self.commit.at)}"
+        return notebook.shown(at if self.tables else f"no tables on {at}", notebook.table(*self.summary))
+
     @staticmethod
     def _key(table: str | TableName) -> Key:
         return Key.of(TableName.parse(table) if isinstance(table, str) else table)
+
+
+def _cells(about: Mapping[str, Any]) -> Sequence[object]:
+    counts = [f"{about[each]:,}" if about["rows"] is not None else "" for each in ("rows", "files")]
+    return about["table"], about["kind"], *counts, size(about["bytes"]) if about["rows"] is not None else ""
 
 
 class ReadableLake(Premises, Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from mere.lake.iceberg.metadata import MetadataReader
@@ -21,4 +21,4 @@ class Premises(Protocol):
     @property
     def warehouse(self) -> str: ...
     def resolve(self, ref: str) -> Resolved: ...
-    def log(self, ref: str, table: str | None = None) -> Iterator[Commit]: ...
+    def log(self, ref: str, table: str | None = None) -> Iterable[Commit]: ...

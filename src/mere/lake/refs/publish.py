@@ -5,12 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
+from mere import notebook
 from mere.errors import LakeConflict, Unguarded
 from mere.lake import faults
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
 from mere.lake.log.fence import Fence
+from mere.lake.log.lines import change_lines
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.refs.describe import counted, described
 from mere.lake.refs.guards import Guard
@@ -27,6 +30,13 @@ class Conflict:
     ours: Commit | None  # the branch's last commit to it; None if it only read it
     theirs: Commit | None  # the target's last commit to it
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "key": str(self.key),
+            "ours": self.ours.to_dict() if self.ours else None,
+            "theirs": self.theirs.to_dict() if self.theirs else None,
+        }
+
 
 @dataclass(frozen=True)
 class Publication:
@@ -38,6 +48,27 @@ class Publication:
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...] = ()
     commit: Commit | None = None  # None: nothing to publish, or a dry run
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `mere publish --json` prints."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "base": self.base.id,
+            "commit": self.commit.id if self.commit else None,
+            "changes": [each.to_dict() for each in self.changes],
+            "conflicts": [each.to_dict() for each in self.conflicts],
+        }
+
+    def _repr_html_(self) -> str:
+        done = f"published: commit {self.commit.short_id}" if self.commit else "nothing was published"
+        conflicts = (
+            f"conflict: {each.key} was changed on {self.target}"
+            + (f" by {each.theirs.by} (commit {each.theirs.short_id})" if each.theirs else "")
+            for each in self.conflicts
+        )
+        lines = notebook.lines([*change_lines(self.changes), *conflicts])
+        return notebook.shown(f"{self.source} into {self.target}, {done}", lines)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class LakeFacts:
         return self._states[table]
 
     def _last_change(self, table: TableName) -> str:
-        commit = next(self.lake.log(self.ref, str(table)), None)
+        commit = next(iter(self.lake.log(self.ref, str(table))), None)
         return f"at commit {commit.short_id} by {commit.by}" if commit else ""
 
     def points(self, table: TableName) -> Points:

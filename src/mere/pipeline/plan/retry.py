@@ -37,6 +37,14 @@ class Quarantine:
     rows: int
     held: tuple[Held, ...]  # a row that breaks two rules is in two of them
 
+    @property
+    def by_rule(self) -> dict[str, int]:
+        """How many rows break each of the rules, over all runs."""
+        found: dict[str, int] = {}
+        for each in self.held:
+            found[each.rule] = found.get(each.rule, 0) + each.rows
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "table": str(self.of),

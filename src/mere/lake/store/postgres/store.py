@@ -113,6 +113,10 @@ class PostgresStore(SqlStore):
     def close(self) -> None:
         self._connections.close()
 
+    @property
+    def place(self) -> str:
+        return str(self.address)
+
     def database(self) -> str:
         with self._read() as tx:
             query = "SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('mere_meta')"

@@ -122,6 +122,10 @@ class SqliteStore(SqlStore):
     def close(self) -> None:
         self._connections.close()
 
+    @property
+    def place(self) -> str:
+        return f"the SQLite file {self.path.name}"
+
     def database(self) -> None:
         """There is none but the file."""
 

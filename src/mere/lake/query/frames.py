@@ -1,0 +1,56 @@
+"""Arrow tables as frames of the libraries in which people calculate and draw.
+
+What those draw only with a warning, or not at all, arrives as what they draw: an exact decimal as a number, a date in
+pandas as a time. Who needs decimals to the last digit takes the Arrow table.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from mere.errors import QueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def polars(table: pa.Table) -> Any:
+    """A polars.DataFrame; Polars must be installed."""
+    return _installed("polars", "Polars").from_arrow(_with_numbers(table))
+
+
+def pandas(table: pa.Table) -> Any:
+    """A pandas.DataFrame; pandas must be installed."""
+    _installed("pandas", "pandas")
+    return _with_numbers(table).to_pandas(date_as_object=False)
+
+
+def _with_numbers(table: pa.Table) -> pa.Table:
+    """With decimals as floats; sums of whole numbers, which are as wide as decimals, as whole numbers if they fit."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            table = table.set_column(at, field.name, _number(table.column(at), field.type.scale))
+    return table
+
+
+def _number(column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    if scale == 0:
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:  # out of its range
+            pass
+    return column.cast(pa.float64())
+
+
+def _installed(module: str, name: str) -> ModuleType:
+    """mere does not depend on it: whoever wants a frame of it has it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise QueryError(f"{name} is not installed.", remedy=f"Install it: pip install {module}") from error
