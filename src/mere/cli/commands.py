@@ -29,6 +29,7 @@ MODULES = {
     "sql": "lake.sql",
     "serve": "service.serve",
     "user": "service.user",
+    "token": "service.token",
     "log": "lake.log",
     "publish": "lake.log",
     "revert": "lake.log",

@@ -37,7 +37,7 @@ def test_users_are_let_in_by_their_passwords(lake: Lake, tmp_path: Path) -> None
     with serving(lake, users) as rest:
         without = rest.get("config")
         assert error(without)[:2] == (401, "NotAuthorizedException")
-        assert without.headers["WWW-Authenticate"] == 'Basic realm="mere"'
+        assert without.headers["WWW-Authenticate"] == 'Bearer realm="mere", Basic realm="mere"'
         assert rest.get("config", auth=("ann", "secret")).status_code == 200
         assert error(rest.get("config", auth=("ann", "wrong")))[0] == 401
         again = rest.get("config", auth=("ann", "secret"))

@@ -13,6 +13,7 @@ import requests
 
 from mere.lake.lake import Lake
 from mere.serve.access.roles import Declared
+from mere.serve.access.tokens import Tokens
 from mere.serve.access.users import Users
 from mere.serve.http.server import HttpEndpoint
 from mere.serve.iceberg.routes import mounted
@@ -59,9 +60,11 @@ def error(answer: requests.Response) -> tuple[int, str, str]:
 
 
 @contextmanager
-def serving(lake: Lake, users: Users | None = None, roles: Declared | None = None) -> Iterator[Rest]:
+def serving(
+    lake: Lake, users: Users | None = None, roles: Declared | None = None, tokens: Tokens | None = None
+) -> Iterator[Rest]:
     log = io.StringIO()
-    http = HttpEndpoint([mounted(lake)], users, roles)
+    http = HttpEndpoint([mounted(lake)], users, roles, tokens=tokens)
     with served(LakeBackend(lake, roles), Policy(users), Log(log), beside=[http]):
         rest = Rest(http.port, log)
         with rest.session:

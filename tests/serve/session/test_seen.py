@@ -101,6 +101,9 @@ def test_a_role_that_changes_holds_for_what_was_prepared_before(lake: Lake) -> N
         def of(self, user: str) -> Role | None:
             return known.of(self.now)
 
+        def named(self, role: str) -> Role | None:
+            return known.named(role)
+
         def admit(self) -> None:
             pass
 

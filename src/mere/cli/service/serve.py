@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mere.lake.lake import Lake
     from mere.serve.access.roles import Declared, Roles
+    from mere.serve.access.tokens import Tokens
     from mere.serve.access.users import Users
     from mere.serve.protocol.port import Backend
     from mere.serve.session.endpoint import Endpoint
@@ -119,7 +120,6 @@ def serve(
     The Postgres side reads only. From other machines it can be reached with --host, which needs TLS and users with
     passwords.
     """
-    from mere.cli.service.user import users_file
     from mere.serve.access import tls
     from mere.serve.access.limits import Resources
     from mere.serve.postgres import allocator
@@ -129,12 +129,7 @@ def serve(
     from mere.serve.session.log import Log
 
     _require_safe(host, tls_cert, tls_key, trust)
-    known = None if trust else users_file(ctx, users)
-    if known is not None and not known.names():
-        raise UsageError(
-            "There is no user who could log in.",
-            remedy="Add one: mere user add NAME. Or let everybody on this machine in: mere serve --trust",
-        )
+    known, tokens = _let_in(ctx, users, trust)
     context, binding = tls.context(tls_cert, tls_key) if tls_cert and tls_key else (None, None)
     settings = Settings(
         host,
@@ -153,7 +148,7 @@ def serve(
     allocator.keep_freed()
     lake = open_lake(ctx)
     if check:
-        _check(ctx, lake, roles, known, as_json)
+        _check(ctx, lake, roles, known, tokens, as_json)
         return
     with ExitStack() as stack:
         log = Log(_file(stack, audit), values=audit_values)
@@ -161,7 +156,7 @@ def serve(
         backend = LakeBackend(lake, declared, Resources(memory, spill))
         stack.callback(backend.close)
         beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
-        beside += [_http(lake, known, declared, host, http_port, context)] if http_port else []
+        beside += [_http(lake, known, tokens, declared, host, http_port, context)] if http_port else []
         server = Server(backend, Policy(known, context, binding), settings, log, beside=beside)
 
         def started(port: int, monitor: int | None) -> None:
@@ -194,6 +189,22 @@ def _require_safe(host: str, tls_cert: Path | None, tls_key: Path | None, trust:
         )
 
 
+def _let_in(ctx: click.Context, given: Path | None, trust: bool) -> tuple[Users | None, Tokens | None]:
+    """No users: everybody on this machine."""
+    from mere.cli.service.user import users_file, users_path
+    from mere.serve.access.tokens import Tokens
+
+    users = None if trust else users_file(ctx, given)
+    path = users.path if users is not None else users_path(ctx, given)
+    tokens = Tokens(Tokens.beside(path)) if path is not None else None
+    if users is not None and not users.names() and not (tokens and tokens.all()):
+        raise UsageError(
+            "There is no user who could log in.",
+            remedy="Add one: mere user add NAME. Or let everybody on this machine in: mere serve --trust",
+        )
+    return users, tokens
+
+
 def _roles(lake: Lake, file: Path, users: Users | None) -> Roles:
     """What would show nothing, or more than is meant, keeps the server from starting."""
     from mere.serve.roles import check as rolecheck
@@ -208,13 +219,17 @@ def _roles(lake: Lake, file: Path, users: Users | None) -> Roles:
     return rolefile.RoleFile(file, check)
 
 
-def _check(ctx: click.Context, lake: Lake, file: Path | None, users: Users | None, as_json: bool) -> None:
+def _check(
+    ctx: click.Context, lake: Lake, file: Path | None, users: Users | None, tokens: Tokens | None, as_json: bool
+) -> None:
     from mere.serve.roles import check as rolecheck
     from mere.serve.roles import file as rolefile
 
     names = users.names() if users else None
     try:
-        found = rolecheck.check(rolefile.load(file), lake, names) if file else rolecheck.Found()
+        declared = rolefile.load(file) if file else None
+        found = rolecheck.check(declared, lake, names) if declared else rolecheck.Found()
+        found.notes += rolecheck.of_tokens(declared, tokens.all() if tokens else ())
     except ConfigError as error:
         found = rolecheck.Found([error])
     if as_json:
@@ -256,12 +271,18 @@ def _flight(
 
 
 def _http(
-    lake: Lake, users: Users | None, roles: Roles | None, host: str, port: int, context: ssl.SSLContext | None
+    lake: Lake,
+    users: Users | None,
+    tokens: Tokens | None,
+    roles: Roles | None,
+    host: str,
+    port: int,
+    context: ssl.SSLContext | None,
 ) -> Endpoint:
     from mere.serve.http.server import HttpEndpoint
     from mere.serve.iceberg.routes import mounted
 
-    return HttpEndpoint([mounted(lake)], users, roles, host, port, context)
+    return HttpEndpoint([mounted(lake)], users, roles, host, port, context, tokens)
 
 
 def _file(stack: ExitStack, audit: str) -> IO[str]:

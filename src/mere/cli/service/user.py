@@ -12,6 +12,7 @@ from mere import config
 from mere.cli.output import Command, example, json_option, open_lake, print_json, print_table, say
 from mere.errors import UsageError
 from mere.notebook import Column
+from mere.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,16 +41,23 @@ def roles_option(command: Command) -> Command:
 
 
 def users_file(ctx: click.Context, given: Path | None) -> Users:
-    from mere.serve.access.users import FILE_NAME, Users
+    from mere.serve.access.users import Users
 
-    if given is not None:
-        return Users(given)
-    project = config.find_project(Path.cwd())
-    if project is None or ctx.find_root().obj["lake"]:
+    path = users_path(ctx, given)
+    if path is None:
         raise UsageError(
             "There is no mere.yaml beside which the users are kept.", remedy="Name a file for them: --users FILE"
         )
-    return Users(project.parent / ".mere" / FILE_NAME)
+    return Users(path)
+
+
+def users_path(ctx: click.Context, given: Path | None) -> Path | None:
+    from mere.serve.access.users import FILE_NAME
+
+    if given is not None:
+        return given
+    project = None if ctx.find_root().obj["lake"] else config.find_project(Path.cwd())
+    return project.parent / ".mere" / FILE_NAME if project is not None else None
 
 
 @click.group(epilog=example("mere user add ann", "mere user list", "mere user can ann", "mere user remove ann"))
@@ -110,14 +118,17 @@ def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> None:
-    """Remove a user, and end the connections of a server that runs."""
+    """Remove a user and the user's tokens, and end the connections of a server that runs."""
+    from mere.serve.access.tokens import Tokens
+
     file = users_file(ctx, users)
     if not file.remove(name):
         raise UsageError(f"There is no user {name} in {file.path}.", remedy="See who there is: mere user list")
+    revoked = Tokens(Tokens.beside(file.path)).revoke_of(name)
     if as_json:
-        print_json({"user": name, "removed": True})
+        print_json({"user": name, "removed": True, "tokens": [each.id for each in revoked]})
     else:
-        say(f"{name} was removed")
+        say(f"{name} was removed" + (f", with {counted(len(revoked), 'token')}" if revoked else ""))
 
 
 @user.command(

@@ -143,6 +143,10 @@ class Roles(Protocol):
         """None: the user may read nothing."""
         ...
 
+    def named(self, role: str) -> Role | None:
+        """None: there is no such role."""
+        ...
+
     def admit(self) -> None:
         """PgError while nobody is to be let in."""
         ...
@@ -153,6 +157,11 @@ class Everybody:
 
     def of(self, user: str) -> Role | None:
         return _unlimited(user)
+
+    def named(self, role: str) -> Role | None:
+        """A token says who may do less than everybody, and it is not known what."""
+        del role
+        return None
 
     def admit(self) -> None:
         pass
@@ -173,7 +182,10 @@ class Declared:
     file: str | None = None
 
     def of(self, user: str) -> Role | None:
-        return self.roles.get(self.users.get(user, user))
+        return self.named(self.users.get(user, user))
+
+    def named(self, role: str) -> Role | None:
+        return self.roles.get(role)
 
     def admit(self) -> None:
         pass

@@ -18,6 +18,8 @@ class Caller:
 
     name: str
     address: str
+    role: str | None = None  # that of the token; None: the user's own
+    token: str | None = None  # the id of the one that was shown
 
 
 @dataclass(frozen=True)

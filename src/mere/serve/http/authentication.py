@@ -7,7 +7,6 @@ import binascii
 import hashlib
 import secrets
 from collections.abc import Mapping
-from typing import Protocol
 
 import anyio.to_thread
 from starlette.datastructures import Headers
@@ -16,34 +15,33 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mere.config import default_author
 from mere.serve.access.admission import Guesses, too_many_guesses
 from mere.serve.access.roles import Everybody, Roles
+from mere.serve.access.tokens import Token, Tokens
 from mere.serve.access.users import LONGEST_NAME, Users
 from mere.serve.engine.recent import Recent
 from mere.serve.http.access import Access, Caller
-from mere.serve.http.errors import HttpError, forbidden, of_any, response
+from mere.serve.http.errors import forbidden, of_any, response, unauthorized
 
 _LOOPBACK = ("127.", "[::1]", "[::ffff:127.")
-_BASIC = 'Basic realm="mere"'
 _NAMES = ("localhost", "127.0.0.1", "[::1]")  # under which a program on this machine asks for this machine
 _REMEMBERED = 1000
 
 
-class Authenticator(Protocol):
-    def caller(self, headers: Mapping[str, str], address: str) -> Caller:
-        """HttpError, PgError or MereError if the request is from nobody. It runs in a thread."""
-        ...
+class Credentials:
+    """Tokens, by the scheme Bearer; users with passwords, by Basic; or everybody on this machine, where there are no
+    users. Who shows a token is let in by it, or not at all."""
 
-
-class Passwords:
-    """Users with passwords, by HTTP's Basic scheme; or everybody on this machine, where there are no users."""
-
-    def __init__(self, users: Users | None, guesses: Guesses) -> None:
+    def __init__(self, users: Users | None, tokens: Tokens | None, guesses: Guesses) -> None:
         self._users = users
+        self._tokens = tokens
         self._guesses = guesses
         self._salt = secrets.token_bytes(16)
         self._fitting: Recent[tuple[str, str, bytes], bool] = Recent(_REMEMBERED)  # a check takes milliseconds
 
     def caller(self, headers: Mapping[str, str], address: str) -> Caller:
         scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            token = self.token(given.strip())
+            return Caller(token.user, address, token.role, token.id)
         name, _, password = _decoded(given).partition(":") if scheme.lower() == "basic" else ("", "", "")
         if self._users is None:
             if not address.startswith(_LOOPBACK):
@@ -52,11 +50,18 @@ class Passwords:
             return Caller(_name(name) or default_author(), address)
         self._users.admit()
         if not name:
-            raise HttpError(
-                401, "NotAuthorizedException", "A user's name and password are needed.", {"WWW-Authenticate": _BASIC}
-            )
+            raise unauthorized("A token, or a user's name and password, is needed.")
         self._check(self._users, name, password, address)
         return Caller(name, address)
+
+    def token(self, text: str) -> Token:
+        """HttpError 401 if nobody has it, or if its time is over."""
+        if self._tokens is not None:
+            self._tokens.admit()
+        found = self._tokens.of(text) if self._tokens is not None else None
+        if found is None:
+            raise unauthorized("The token is not one of this server's, or it has expired or was revoked.")
+        return found
 
     def _check(self, users: Users, name: str, password: str, address: str) -> None:
         if (seconds := self._guesses.left(name, address)) > 0:
@@ -68,7 +73,7 @@ class Passwords:
         if not verifier.fits(password):
             self._guesses.failed(name, address)
             message = f"The password of {name[:LONGEST_NAME]} is another one, or there is no such user."
-            raise HttpError(401, "NotAuthorizedException", message, {"WWW-Authenticate": _BASIC})
+            raise unauthorized(message)
         self._guesses.succeeded(name, address)
         self._fitting.keep(key, True)
 
@@ -76,9 +81,9 @@ class Passwords:
 class Authentication:
     """What is behind it finds an `Access` in the request's state, and never runs without one."""
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator, roles: Roles | None) -> None:
+    def __init__(self, app: ASGIApp, credentials: Credentials, roles: Roles | None) -> None:
         self._app = app
-        self._authenticator = authenticator
+        self._credentials = credentials
         self._roles = roles or Everybody()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,12 +100,16 @@ class Authentication:
     def _access(self, scope: Scope) -> Access:
         host, port = scope.get("client") or ("", 0)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        caller = self._authenticator.caller(Headers(scope=scope), address)
+        caller = self._credentials.caller(Headers(scope=scope), address)
         scope["state"]["user"] = caller.name
+        if caller.token is not None:
+            scope["state"]["about"]["token"] = caller.token
         self._roles.admit()
-        role = self._roles.of(caller.name)
+        role = self._roles.of(caller.name) if caller.role is None else self._roles.named(caller.role)
         if role is None:
-            raise forbidden(f"{caller.name} has no role.")
+            raise forbidden(
+                f"{caller.name} has no role." if caller.role is None else f"There is no role {caller.role}."
+            )
         return Access(caller, role)
 
 

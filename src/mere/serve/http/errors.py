@@ -88,6 +88,10 @@ def forbidden(message: str) -> HttpError:
     return HttpError(403, "ForbiddenException", message)
 
 
+def unauthorized(message: str) -> HttpError:
+    return HttpError(401, "NotAuthorizedException", message, _headers(401))
+
+
 def of_any(error: Exception) -> HttpError:
     """What a client is told of it. A bug is logged, and the client learns no more than that there is one."""
     if isinstance(error, HttpError):
@@ -105,7 +109,7 @@ def of_any(error: Exception) -> HttpError:
 
 def _headers(status: int) -> dict[str, str]:
     if status == 401:
-        return {"WWW-Authenticate": 'Basic realm="mere"'}
+        return {"WWW-Authenticate": 'Bearer realm="mere", Basic realm="mere"'}
     return {"Retry-After": _SOON} if status in (429, 503) else {}
 
 

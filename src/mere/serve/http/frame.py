@@ -16,8 +16,10 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mere.serve.access.roles import Roles
-from mere.serve.http.authentication import Authentication, Authenticator
+from mere.serve.access.tokens import masked
+from mere.serve.http.authentication import Authentication, Credentials
 from mere.serve.http.errors import HttpError, of_any, response
+from mere.serve.http.oauth import OAuth
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _TYPES = {404: "NotFoundException", 405: "UnsupportedOperationException"}
@@ -39,14 +41,14 @@ class Answered:
 
 def application(
     routes: Sequence[BaseRoute],
-    authenticator: Authenticator,
+    credentials: Credentials,
     roles: Roles | None,
     tell: Callable[[Answered], None],
 ) -> ASGIApp:
     """The routes behind the authentication, in the frame."""
     handlers = {HTTPException: _no_route, Exception: _failed}
     inner = Starlette(routes=routes, exception_handlers={**handlers, HttpError: _failed})
-    return Frame(Authentication(inner, authenticator, roles), tell)
+    return Frame(OAuth(Authentication(inner, credentials, roles), credentials), tell)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
@@ -90,7 +92,7 @@ class Frame:
             host, port = scope.get("client") or ("", 0)
             who = (scope["state"]["user"], f"{host}:{port}")
             path = scope["path"] + (f"?{query}" if (query := scope["query_string"].decode("latin-1")) else "")
-            self._tell(Answered(id_, *who, scope["method"], path, status, time.monotonic() - started, about))
+            self._tell(Answered(id_, *who, scope["method"], masked(path), status, time.monotonic() - started, about))
 
 
 def _given_id(scope: Scope) -> str:

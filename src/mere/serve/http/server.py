@@ -14,8 +14,9 @@ from starlette.routing import BaseRoute
 
 from mere.errors import ConfigError
 from mere.serve.access.roles import Roles
+from mere.serve.access.tokens import Tokens
 from mere.serve.access.users import Users
-from mere.serve.http.authentication import Passwords
+from mere.serve.http.authentication import Credentials
 from mere.serve.http.frame import Answered, application
 from mere.serve.session.endpoint import Shared
 
@@ -34,6 +35,7 @@ class HttpEndpoint:
     host: str = "127.0.0.1"
     port: int = 0
     tls: ssl.SSLContext | None = None
+    tokens: Tokens | None = None
     held: bool = False
     _thread: threading.Thread | None = field(default=None, init=False)
 
@@ -41,7 +43,9 @@ class HttpEndpoint:
         """`port` is then the one that it listens on."""
         listener = self._listener()
         self.port = int(listener.getsockname()[1])
-        app = application(self.routes, Passwords(self.users, shared.guesses), self.roles, _recorder(shared))
+        app = application(
+            self.routes, Credentials(self.users, self.tokens, shared.guesses), self.roles, _recorder(shared)
+        )
         tls = self.tls
         self._server = uvicorn.Server(
             uvicorn.Config(

@@ -18,6 +18,7 @@ from mere.lake.query.bindings import schema_of
 from mere.names import MAIN, TableName, near
 from mere.serve.access.limits import Resources
 from mere.serve.access.roles import Declared, Role, Rule, Writes
+from mere.serve.access.tokens import Token
 from mere.serve.language import rights
 from mere.serve.protocol.port import PgError
 from mere.serve.session.backend import LakeBackend
@@ -73,6 +74,15 @@ def _of_users(roles: Declared, users: Iterable[str] | None) -> Iterator[str]:
     )
     given = {roles.users.get(user, user) for user in known}
     yield from (f"nobody has the role {name}" for name in roles.roles if name not in given)
+
+
+def of_tokens(roles: Declared | None, tokens: Iterable[Token]) -> Iterator[str]:
+    """Those that let nobody in."""
+    for token in tokens:
+        if token.role is not None and (roles is None or roles.named(token.role) is None):
+            yield f"the token {token.id} of {token.user} lets nobody in: there is no role {token.role}"
+        elif roles is not None and token.role is None and roles.of(token.user) is None:
+            yield f"the token {token.id} of {token.user} lets nobody in: {token.user} has no role"
 
 
 @dataclass

@@ -219,5 +219,8 @@ class RoleFile:
     def of(self, user: str) -> Role | None:
         return self._watched.last().of(user)
 
+    def named(self, role: str) -> Role | None:
+        return self._watched.last().named(role)
+
     def admit(self) -> None:
         self._watched.admit()
