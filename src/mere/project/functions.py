@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -77,30 +78,38 @@ def _package(name: str, path: Path) -> None:
 def _forget_project_modules(folder: Path) -> None:
     """What was imported from this project before, and what another project left under the same name; with its compiled
     form, which Python takes for good if the file has the size that it had, and was changed within the same second."""
-    projects = {path for path, *_ in _loaded} | {folder}
-    sys.path[:] = [path for path in sys.path if Path(path) not in projects - {folder}]
+    others = {path for path, *_ in _loaded} - {folder}
+    sys.path[:] = [path for path in sys.path if Path(path) not in others]
+    projects = _starts([folder, *others])
     for name, module in list(sys.modules.items()):
-        if any(_is_of(module, project) for project in projects):
+        if _is_of(module, projects):
             del sys.modules[name]
             if file := getattr(module, "__file__", None):
                 with suppress(OSError, NotImplementedError):
                     Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
 
 
-def _is_of(module: types.ModuleType, project: Path) -> bool:
-    """Whether a module is a file or folder of the project. A virtual environment may lie in there, but is not of it."""
+def _starts(folders: Iterable[Path]) -> tuple[str, ...]:
+    """What the path of each file in them starts with: texts are compared a hundred times as fast as paths, and a
+    process that works on many projects has thousands of modules."""
+    return tuple(f"{folder}{os.sep}" for folder in folders)
+
+
+def _is_of(module: types.ModuleType, projects: tuple[str, ...]) -> bool:
+    """Whether a module is a file or folder of a project. A virtual environment may lie in there, but is not of it."""
     file = getattr(module, "__file__", None)
-    places = [Path(place) for place in ([file] if file else list(getattr(module, "__path__", [])))]
-    environment = Path(sys.prefix)
-    return any(place.is_relative_to(project) and not place.is_relative_to(environment) for place in places)
+    places = [f"{place}{os.sep}" for place in ([file] if file else list(getattr(module, "__path__", [])))]
+    environment = f"{sys.prefix}{os.sep}"
+    return any(place.startswith(projects) and not place.startswith(environment) for place in places)
 
 
 def _send_by_value(folder: Path) -> None:
     """Workers do not have the project's folder: functions go to them as they are, not as names to import."""
     from pyspark import cloudpickle
 
+    project = _starts([folder])
     for module in list(sys.modules.values()):
-        if _is_of(module, folder):
+        if _is_of(module, project):
             cloudpickle.register_pickle_by_value(module)
 
 

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from mere.errors import ConfigError
 from mere.names import TableName
+from mere.project import functions
 from mere.project.functions import function
 from mere.project.kinds import Kind
 from mere.project.model import Input, OnChange, Python
@@ -297,6 +299,17 @@ def test_two_projects_in_one_process_do_not_mix(tmp_path: Path) -> None:
         )
         found.append(function(folder.path, folder.model("a.x"))())
     assert found == ["one", "two", "one"]
+
+
+def test_the_hundredth_project_of_a_process_costs_what_the_first_one_does(
+    project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = {(tmp_path / f"shop{number}", FILE, "trips", ""): print for number in range(2000)}
+    monkeypatch.setattr(functions, "_loaded", dict(many))
+    folder = project({"models/a/x.py": "from mere import model\n@model('a.x')\ndef x(): return 1\n"})
+    before = time.thread_time()
+    assert function(folder.path, folder.model("a.x"))() == 1
+    assert time.thread_time() - before < 1  # comparing paths with each other took 10 s
 
 
 def test_a_function_goes_to_workers_that_do_not_have_the_project(project: MakeProject, tmp_path: Path) -> None:
