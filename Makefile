@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long lint bench proven lock clean
+.PHONY: help demo test test-fast test-long lint bench proven lock clean
 
 UV     := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 PY     := .venv/bin/python
@@ -18,8 +18,11 @@ help: ## show this list
 demo: $(READY) ## the orders example: a run, a bad row stopped on its branch, the fix, the publish, the log
 	@$(PY) examples/orders_demo.py
 
-test: $(READY) ## the test suite, under 30 minutes on 2 cores
+test: $(READY) ## the test suite, under 10 minutes on 2 cores
 	@$(PY) -m pytest -m "not long" --numprocesses 2 --dist loadfile
+
+test-fast: $(READY) ## what needs neither a JVM nor a service, in a minute: the inner loop
+	@$(PY) -m pytest -m "not long and not spark and not service" --numprocesses 2 --dist loadfile
 
 test-long: $(READY) ## the long matrices, which `make test` leaves out: about an hour and a half
 	@$(PY) -m pytest -m long --numprocesses 2

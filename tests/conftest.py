@@ -14,6 +14,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from mere import Session
+    from tests.order import FromBothEnds
     from tests.services.postgres import Postgres
     from tests.services.rest import RestServer
     from tests.services.s3 import S3Server
@@ -27,6 +28,32 @@ settings.register_profile("mere", deadline=None)
 settings.load_profile("mere")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.order import mark, spark_first
+
+    for item in items:
+        mark(item)
+    spark_first(items)
+
+
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
+    from tests.order import MARKS, is_marked
+
+    test = request._pyfuncitem
+    if not is_marked(test, fixturedef.argname):
+        pytest.fail(f"mark it with {MARKS[fixturedef.argname]}: it asks for {fixturedef.argname} as it runs")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FromBothEnds | None:
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.order import FromBothEnds
+
+    return FromBothEnds(config, log)
+
+
 @pytest.fixture(autouse=True)
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own MERE_* and AWS_* settings stay out of the tests; MERE_HOME stays, because it has the jars."""
@@ -38,18 +65,16 @@ OpenSession = Callable[..., "Session"]
 
 
 @pytest.fixture(scope="session")
-def warm_jvm(postgres_server: Postgres, s3_server: S3Server, s3_bucket: str) -> Iterator[None]:
+def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One JVM for the whole suite: a session that stays open keeps it from ending with the sessions of single tests.
 
-    On Postgres and S3, so that the jars are there for the tests that need them.
+    With the jars of Postgres and S3, for the tests that need them.
     """
     from mere import Lake, session
+    from mere.engine.jvm.jars import AWS, POSTGRES
 
-    url = postgres_server.new_database("warm")
-    lake = Lake.create(f"{s3_bucket}/warm", catalog=url, s3=s3_server.settings)
-    with session(lake, "main"):
+    with Lake.create(tmp_path_factory.mktemp("warm") / "lake") as lake, session(lake, "main", drivers=(POSTGRES, AWS)):
         yield
-    lake.close()
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ class Counted:
         return self.rows(sql)
 
 
-@pytest.fixture(scope="module", params=["duckdb", "spark"])
+@pytest.fixture(scope="module", params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def rows(request: pytest.FixtureRequest, lake: Lake) -> Iterator[Rows]:
     if request.param == "duckdb":
         yield on_duckdb(lake, "main")

@@ -143,6 +143,7 @@ def traces(patient: Patient) -> tuple[Any, ...]:
 # health
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("kind", ["orders", "team", "cloud"])
 def test_a_healthy_lake_is_well_and_left_as_it_was(kind: str, request: pytest.FixtureRequest, warm_jvm: None) -> None:
     patient: Patient = request.getfixturevalue(kind)

@@ -23,6 +23,7 @@ TYPES = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("kind", ["spark_on", "open_warm"])
 def test_no_rows_have_the_types_that_some_rows_have(kind: str, lake: Lake, request: pytest.FixtureRequest) -> None:
     opened: OpenSession | OpenWarm = request.getfixturevalue(kind)

@@ -128,7 +128,7 @@ FRAMES: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-@pytest.fixture(params=["of our own", "over Connect"])
+@pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.spark) for kind in ("of our own", "over Connect")])
 def session(request: pytest.FixtureRequest, lake: Lake) -> Iterator[Session]:
     if request.param == "over Connect":
         open_warm: OpenWarm = request.getfixturevalue("open_warm")

@@ -53,6 +53,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jar:
     return Jar("example.mere:thing:1.0", sha256)
 
 
+@pytest.mark.service
 def test_a_jar_comes_from_the_users_mirror(mirror: Jar, tmp_path: Path) -> None:
     (path,) = fetch([mirror])
     assert path == tmp_path / "home" / "jars" / "thing-1.0.jar"
@@ -60,6 +61,7 @@ def test_a_jar_comes_from_the_users_mirror(mirror: Jar, tmp_path: Path) -> None:
     assert names(path.parent) == [".lock", "thing-1.0.jar"]
 
 
+@pytest.mark.service
 def test_a_jar_that_is_not_the_pinned_one_is_not_kept(mirror: Jar, tmp_path: Path) -> None:
     with pytest.raises(JarsUnavailable, match="not the jar that mere was built with") as caught:
         fetch([Jar(mirror.coordinate, "0" * 64)])
@@ -68,6 +70,7 @@ def test_a_jar_that_is_not_the_pinned_one_is_not_kept(mirror: Jar, tmp_path: Pat
     assert names(tmp_path / "home" / "jars") == [".lock"]
 
 
+@pytest.mark.service
 def test_offline_is_called_so(mirror: Jar, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR")
     with pytest.raises(JarsUnavailable, match="cannot be reached from here") as caught:

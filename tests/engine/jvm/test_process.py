@@ -36,6 +36,7 @@ def test_short_work_is_compiled_quickly_and_heavy_work_well(launch: Launch) -> N
     assert "-XX:TieredStopAtLevel=1" not in heavy
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("work", Work)
 def test_every_jvm_reserves_room_for_compiled_code(work: Work) -> None:
     """Without it the JVM stops to compile after a few runs, and then dies."""

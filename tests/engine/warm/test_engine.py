@@ -192,6 +192,7 @@ def test_an_engine_that_does_not_start_tells_why(place: Place) -> None:
     assert "riddle" in done.stdout
 
 
+@pytest.mark.service
 def test_a_server_that_does_not_start_tells_why(lake: Lake) -> None:
     settings = replace(SETTINGS, conf={"spark.connect.grpc.interceptor.classes": "no.such.Riddle"})
     with pytest.raises(EngineError, match=r"did not start: .*no\.such\.Riddle"):
@@ -390,6 +391,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     made.lake.close()
 
 
+@pytest.mark.service
 def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> None:
     """Left behind by a run, used by the next one, killed in the middle of a third; replaced, and ended."""
     assert "no warm engine" in shop("engine", "status").stdout
@@ -468,6 +470,7 @@ def stop_in_the_middle(lake: Lake, settings: SparkSettings) -> None:
         opened.spark.range(10).count()
 
 
+@pytest.mark.service
 def test_an_engine_that_does_nothing_any_more_is_replaced(
     lake: Lake, no_jvm_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +511,7 @@ def test_an_engine_that_does_nothing_any_more_is_replaced(
         warm.stop(at, now=True)
 
 
+@pytest.mark.service
 def test_two_starts_at_once_give_one_engine(shop: Shop) -> None:
     command = [sys.executable, "-m", "mere", "engine", "start", "--json"]
     starts = [

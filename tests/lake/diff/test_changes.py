@@ -623,6 +623,7 @@ def test_a_column_behind_the_first_hundred_has_its_times_read(lake: Lake, spark:
     assert found.nulls is None
 
 
+@pytest.mark.service
 def test_on_s3_only_the_column_is_fetched(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

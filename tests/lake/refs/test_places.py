@@ -19,7 +19,7 @@ from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 ZERO = timedelta(0)
 
 
-@pytest.fixture(params=[LOCAL, POSTGRES, S3])
+@pytest.fixture(params=[LOCAL, pytest.param(POSTGRES, marks=pytest.mark.long), S3])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
 
@@ -105,6 +105,7 @@ def test_a_lake_of_an_older_mere_gets_its_marker(at: Place) -> None:
         assert owner(lake) == lake.store.lake_id
 
 
+@pytest.mark.service
 def test_a_place_that_is_away_is_not_made_anew(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     at = place(POSTGRES, tmp_path, request)
     at.create().close()
@@ -142,6 +143,7 @@ def test_a_lake_that_was_moved_without_its_marker_gets_it_again(tmp_path: Path) 
     assert (tmp_path / "two" / MARKER).exists()
 
 
+@pytest.mark.service
 def test_a_lake_is_not_relocated_to_the_place_of_another(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     at, theirs = place(POSTGRES, tmp_path, request), Place(str(tmp_path / "theirs"))
     with at.create() as lake, theirs.create():

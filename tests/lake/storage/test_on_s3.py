@@ -31,6 +31,7 @@ from mere.lake.upkeep.gc import sweep
 from tests.lake.places import S3, Place, place
 from tests.services.s3 import SECRET_KEY
 
+pytestmark = pytest.mark.service
 Open = Callable[..., Session]
 ZERO = timedelta(0)
 

@@ -35,6 +35,8 @@ from tests.lake.places import S3, Place, place
 from tests.services.proxy import Proxy
 from tests.services.s3 import SECRET_KEY, S3Server
 
+pytestmark = pytest.mark.service
+
 UNAVAILABLE = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/xml\r\nContent-Length: 37\r\n"
     b"Connection: close\r\n\r\n<Error><Code>SlowDown</Code> </Error>"

@@ -15,7 +15,7 @@ import pytest
 
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind
-from tests.lake.places import LOCAL, S3, Place, place
+from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 
 HERE = Path(__file__).parents[3]
 PAIR = ("a.left", "a.right")
@@ -84,7 +84,7 @@ print(json.dumps({"apart": apart, "seen": sorted(seen)}), flush=True)
 """
 
 
-@pytest.fixture(params=[LOCAL, S3])
+@pytest.fixture(params=[LOCAL, POSTGRES, pytest.param(S3, marks=pytest.mark.long)])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
 

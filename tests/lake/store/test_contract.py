@@ -37,7 +37,7 @@ def another(lake: Lake) -> Lake:
     return Lake.open(lake.location, catalog=catalog, s3=lake.storage.s3)
 
 
-@pytest.fixture(params=[LOCAL, POSTGRES, S3])
+@pytest.fixture(params=[LOCAL, POSTGRES, pytest.param(S3, marks=pytest.mark.long)])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
 

@@ -13,7 +13,7 @@ import pytest
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Entries
-from tests.lake.places import LOCAL, S3, Place, place
+from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 
 
 class Crash(BaseException):
@@ -47,7 +47,7 @@ def no_hook_is_left() -> Iterator[None]:
     faults.hook = None
 
 
-@pytest.fixture(params=[LOCAL, S3])
+@pytest.fixture(params=[LOCAL, POSTGRES, pytest.param(S3, marks=pytest.mark.long)])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place(request.param, tmp_path, request)
 

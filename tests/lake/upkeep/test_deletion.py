@@ -18,7 +18,7 @@ from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 POINTS = ("delete.noted", "delete.catalog", "delete.files", "delete.marker")
 
 
-@pytest.fixture(params=[LOCAL, POSTGRES, S3])
+@pytest.fixture(params=[LOCAL, pytest.param(POSTGRES, marks=pytest.mark.long), S3])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     found = place(request.param, tmp_path, request)
     with found.create() as lake:
@@ -153,6 +153,7 @@ def test_nobody_may_be_writing(at: Place) -> None:
     delete(at)
 
 
+@pytest.mark.service
 def test_rows_of_other_catalogs_in_the_same_tables_stay(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     at = place(POSTGRES, tmp_path, request)
     assert at.catalog
@@ -171,6 +172,7 @@ def test_rows_of_other_catalogs_in_the_same_tables_stay(tmp_path: Path, request:
     assert not {name for name in relations(at) if name.startswith("mere_")}
 
 
+@pytest.mark.service
 def test_the_rest_of_a_lake_does_not_take_one_that_was_made_since_with_it(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

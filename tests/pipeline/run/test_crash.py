@@ -98,8 +98,14 @@ def test_the_points_of_failure_are_all_known(reached: list[str]) -> None:
     assert reached.count("run.batch") >= 3
 
 
-# Each point once, at its first or its last turn, mended in one of two ways; all of them in the long run.
-STEPS = [(point, (0, -1)[number % 2], ("again", "resume")[number // 2 % 2]) for number, point in enumerate(POINTS)]
+# A point of each part of a run, at its first or its last turn, mended in one of two ways; all of them in the long run.
+STEPS = [
+    ("run.forked", 0, "again"),
+    ("run.batch", -1, "resume"),
+    ("run.signed", -1, "again"),
+    ("publish.prepared", 0, "resume"),
+    ("commit.durable", 0, "again"),
+]
 ALL_STEPS = [(point, turn, way) for point in POINTS for turn in (0, -1) for way in ("again", "resume")]
 
 
@@ -145,7 +151,12 @@ def crash_and_mend(stage: Stage, point: str, nth: int, way: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("point", "way"), [("run.batch", "resume"), ("run.written", "again"), ("commit.moved", "resume")]
+    ("point", "way"),
+    [
+        ("commit.moved", "resume"),
+        pytest.param("run.batch", "resume", marks=pytest.mark.long),
+        pytest.param("run.written", "again", marks=pytest.mark.long),
+    ],
 )
 def test_a_crash_of_the_first_run(point: str, way: str, shop: MakeShop) -> None:
     """Nothing stands there yet: tables are made, and not only changed."""

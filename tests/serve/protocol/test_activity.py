@@ -20,7 +20,7 @@ SUPERSET = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid='{}
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-@pytest.fixture(params=["postgres", "gateway"])
+@pytest.fixture(params=[pytest.param("postgres", marks=pytest.mark.service), "gateway"])
 def url(request: pytest.FixtureRequest) -> str:
     name = {"postgres": "shop_in_postgres", "gateway": "shop_in_lake"}[request.param]
     return str(request.getfixturevalue(name))
