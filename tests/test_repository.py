@@ -11,9 +11,11 @@ import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
 
+import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -80,6 +82,13 @@ def test_every_room_is_in_the_picture_of_the_tree() -> None:
     picture = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("```text")[2].partition("```")[0]
     drawn = set(re.findall(r"(\w+)/", picture)) | {"mere"}
     assert sorted(room.name for room in ROOMS if room.name not in drawn) == []
+
+
+def test_no_modules_import_each_other_in_a_circle_not_even_inside_of_functions() -> None:
+    graph = grimp.build_graph("mere", exclude_type_checking_imports=True, cache_dir=None)
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(imported) == len(SOURCES)
+    TopologicalSorter(imported).prepare()  # or a CycleError, which names the modules
 
 
 def test_no_module_is_longer_than_450_lines() -> None:

@@ -24,7 +24,8 @@ from mere.lake.refs.mainfile import remember
 from mere.lake.refs.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.refs.publish import Publication, Request, publish
 from mere.lake.refs.resolve import Resolved, resolve
-from mere.lake.storage.port import Storage, local_path, place, storage_at
+from mere.lake.storage import storage_at
+from mere.lake.storage.port import Storage, local_path, place
 from mere.lake.store.port import Store
 from mere.lake.upkeep import cleaning
 from mere.names import ALIAS_PREFIX, MAIN, RUN_PREFIX, TableName, check_new_ref, near

@@ -11,7 +11,7 @@ import pytest
 from mere.errors import CatalogLost, LakeError, LakeNotFound, LeaseHeld
 from mere.lake import faults
 from mere.lake.lake import Lake
-from mere.lake.storage.port import storage_at
+from mere.lake.storage import storage_at
 from mere.names import TableName
 from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 

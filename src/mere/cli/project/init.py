@@ -16,7 +16,8 @@ from mere.engine.jvm import java as jvm
 from mere.errors import BucketMissing, ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake
 from mere.lake.refs.places import open_store
-from mere.lake.storage.port import place, storage_at
+from mere.lake.storage import storage_at
+from mere.lake.storage.port import place
 from mere.project import examples, ignored
 from mere.project.load import FOLDERS
 from mere.words import counted, size

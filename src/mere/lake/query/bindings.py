@@ -13,7 +13,6 @@ from mere.lake.iceberg.metadata import Json, Metadata
 from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.query import errors, scans, views
 from mere.lake.query.duckdb import equip
-from mere.lake.query.tables import TableSet
 from mere.lake.query.types import no_rows
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
@@ -23,6 +22,8 @@ from mere.sql.statements import Statement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from mere.lake.query.tables import TableSet
 
 
 class Bindings:

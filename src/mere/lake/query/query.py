@@ -19,7 +19,6 @@ from mere.lake.query import errors, frames
 from mere.lake.query.bindings import Bindings, database
 from mere.lake.query.destination import all_or_nothing
 from mere.lake.query.duckdb import Limits, connect
-from mere.lake.query.tables import ReadableLake, TableSet
 from mere.lake.query.types import columns
 from mere.lake.storage.port import canonical
 from mere.names import near
@@ -31,6 +30,8 @@ from mere.values import cell, is_number
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
+
+    from mere.lake.query.tables import ReadableLake, TableSet
 
 
 Explain = Callable[[], AbstractContextManager[None]]

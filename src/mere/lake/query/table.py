@@ -14,7 +14,6 @@ from mere import notebook
 from mere.errors import QueryError, UsageError
 from mere.lake.query import Limits, Result, connect, explained, frames, show
 from mere.lake.query.bindings import Bindings, full_name
-from mere.lake.query.tables import TableSet
 from mere.names import TableName, near
 from mere.sql.spelling.standard import quoted
 from mere.words import size
@@ -22,6 +21,8 @@ from mere.words import size
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from mere.lake.query.tables import TableSet
 
 
 class Table:

@@ -24,6 +24,7 @@ from mere.errors import (
 )
 from mere.lake.refs import mainfile
 from mere.lake.storage.port import Storage, folders_around, local_path, readable
+from mere.lake.store.health import Database
 from mere.lake.store.port import Store
 from mere.lake.store.sqlite.store import SqliteStore
 
@@ -92,6 +93,20 @@ def _open_catalog(location: str, catalog: str | None) -> Store:
     from mere.lake.store.postgres.store import PostgresStore
 
     return PostgresStore.open(catalog)
+
+
+def database_of(store: Store) -> Database:
+    """The database of an open store, to be examined."""
+    if isinstance(store, SqliteStore):
+        from mere.lake.store.sqlite.health import SqliteDatabase
+
+        return SqliteDatabase(store.path)
+    from mere.lake.store.postgres.health import PostgresDatabase
+    from mere.lake.store.postgres.store import PostgresStore
+
+    if isinstance(store, PostgresStore):
+        return PostgresDatabase(store.address)
+    raise LakeError("The catalog of this lake cannot be examined.")
 
 
 def open_store_here(location: str, storage: Storage, catalog: str | None) -> Store:

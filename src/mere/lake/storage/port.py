@@ -52,15 +52,6 @@ class Storage(Protocol):
         """Those inside of the folder that have been empty since then, where folders are something of their own."""
 
 
-def storage_at(location: str, s3: S3Settings | None = None) -> Storage:
-    """The storage of a lake. Without settings for S3, the environment's hold."""
-    if not is_s3(location):
-        return LocalStorage()
-    from mere.lake.storage.s3 import S3Storage
-
-    return S3Storage(s3 or S3Settings.from_environment())
-
-
 class LocalStorage:
     """Files on this machine. Locations are plain paths or file: URIs; both name the same file."""
 

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from mere.errors import LakeError
-from mere.lake.store.port import Store
-
 PROBE = "mere_doctor"  # the namespace of all that a look at a lake writes and takes back
 
 
@@ -64,18 +61,3 @@ class Database(Protocol):
     def mend(self) -> tuple[str, ...]:
         """Make missing and altered guards anew; their names."""
         ...
-
-
-def database_of(store: Store) -> Database:
-    from mere.lake.store.sqlite.store import SqliteStore
-
-    if isinstance(store, SqliteStore):
-        from mere.lake.store.sqlite.health import SqliteDatabase
-
-        return SqliteDatabase(store.path)
-    from mere.lake.store.postgres.health import PostgresDatabase
-    from mere.lake.store.postgres.store import PostgresStore
-
-    if isinstance(store, PostgresStore):
-        return PostgresDatabase(store.address)
-    raise LakeError("The catalog of this lake cannot be examined.")

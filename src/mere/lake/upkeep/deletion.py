@@ -24,7 +24,8 @@ from mere.lake.log.refs import RefKind
 from mere.lake.log.runs import shown
 from mere.lake.refs import mainfile
 from mere.lake.refs.places import DATABASE, DELETION, MARKER, WAREHOUSE, open_store, open_store_here, owner
-from mere.lake.storage.port import Storage, StoredFile, local_path, place, readable, storage_at
+from mere.lake.storage import storage_at
+from mere.lake.storage.port import Storage, StoredFile, local_path, place, readable
 from mere.lake.store.health import PROBE
 from mere.lake.store.port import Store
 from mere.lake.upkeep.leavings import Policy, find_leavings

@@ -30,7 +30,8 @@ from mere.lake.iceberg.manifests import DELETED, POSITION_DELETES
 from mere.lake.iceberg.metadata import Json, Metadata
 from mere.lake.refs.mainfile import remember
 from mere.lake.refs.places import DATABASE, claim, disown, open_store, require_own
-from mere.lake.storage.port import Storage, canonical, place, readable, split_scheme, storage_at
+from mere.lake.storage import storage_at
+from mere.lake.storage.port import Storage, canonical, place, readable, split_scheme
 from mere.lake.store.port import Store
 from mere.lake.store.sqlite.store import SqliteStore
 

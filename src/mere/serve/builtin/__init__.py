@@ -6,15 +6,17 @@ asks a real one for them. Of operators and casts, only those of types that the g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+Values = Sequence[Any]  # one for each row
 
-    from mere.serve.builtin.arrow import Values
+_ELEMENTS = {"int2vector": "smallint", "oidvector": "oid", "anyarray": "text"}
+_ZEROS: dict[str, Any] = {"boolean": False, "double precision": 0.0, "real": 0.0}
+_NUMBERS = frozenset({"oid", "regproc", "smallint", "integer", "bigint", "xid", "cardinal_number"})
 
 # The functions of Postgres that a query through the gateway may call, as pg_proc lists them.
 _NAMES = """
@@ -54,7 +56,7 @@ OFFERED = frozenset(_NAMES.split())
 
 _PG_CATALOG, _OWNER, _INTERNAL = 11, 10, 12
 # What all rows of a file have.
-_SAME: dict[str, dict[str, Any]] = {
+SAME: dict[str, dict[str, Any]] = {
     "pg_type": {"typowner": _OWNER, "typisdefined": True},
     "pg_proc": {"pronamespace": _PG_CATALOG, "proowner": _OWNER, "prolang": _INTERNAL},
     "pg_operator": {"oprnamespace": _PG_CATALOG, "oprowner": _OWNER},
@@ -91,15 +93,6 @@ def definitions() -> dict[str, Definition]:
         schema, _, name = full.partition(".")
         found[full] = Definition(schema, name, int(oid), kind, tuple(map(_column, columns.split(", "))))
     return found
-
-
-@cache
-def table(name: str) -> pa.Table:
-    """The rows that a table of pg_catalog has in every database."""
-    from mere.serve.builtin import arrow
-
-    rows: dict[str, Any] = {**columns(name), **_SAME.get(name, {})}
-    return arrow.table(f"pg_catalog.{name}", **rows)
 
 
 @cache
@@ -152,12 +145,22 @@ def _file(name: str) -> list[list[str]]:
     return [line.split("\t") for line in text.split("\n") if line]
 
 
-def _value(text: str, column: Column) -> Any:
-    from mere.serve.builtin import arrow
+def element_of(type_: str) -> str | None:
+    """The type of what is in an array."""
+    return type_[:-2] if type_.endswith("[]") else _ELEMENTS.get(type_)
 
-    element = arrow.element_of(column.type)
+
+def zero(type_: str) -> Any:
+    """What a column holds that is never NULL and says nothing."""
+    if type_ in _NUMBERS:
+        return 0
+    return [] if element_of(type_) else _ZEROS.get(type_, "")
+
+
+def _value(text: str, column: Column) -> Any:
+    element = element_of(column.type)
     if not text:
-        return arrow.zero(column.type) if column.required else None
+        return zero(column.type) if column.required else None
     if element:
         return [_scalar(each, element) for each in text.split(",")]
     return _scalar(text, column.type)

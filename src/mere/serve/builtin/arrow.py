@@ -6,7 +6,6 @@ five dozen attributes of which most are the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,6 @@ from mere.serve import builtin
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Values = Sequence[Any]  # one for each row
-
-_ELEMENTS = {"int2vector": "smallint", "oidvector": "oid", "anyarray": "text"}
-_ZEROS: dict[str, Any] = {"boolean": False, "double precision": 0.0, "real": 0.0}
-_NUMBERS = frozenset({"oid", "regproc", "smallint", "integer", "bigint", "xid", "cardinal_number"})
 
 
 def table(relation: str, /, **columns: Any) -> pa.Table:
@@ -37,10 +30,16 @@ def table(relation: str, /, **columns: Any) -> pa.Table:
         if column.name in lists:
             arrays.append(pa.array(lists[column.name], type_))
         else:
-            value = columns.get(column.name, zero(column.type) if column.required else None)
+            value = columns.get(column.name, builtin.zero(column.type) if column.required else None)
             is_empty = value is None or not count
             arrays.append(pa.nulls(count, type_) if is_empty else pa.repeat(pa.scalar(value, type_), count))
     return pa.table(arrays, schema=schema(relation))
+
+
+@cache
+def standard_table(name: str) -> pa.Table:
+    """The rows that a table of pg_catalog has in every database."""
+    return table(f"pg_catalog.{name}", **{**builtin.columns(name), **builtin.SAME.get(name, {})})
 
 
 @cache
@@ -50,24 +49,12 @@ def schema(relation: str) -> pa.Schema:
     return pa.schema([(column.name, arrow_type(column.type)) for column in builtin.definitions()[relation].columns])
 
 
-def element_of(type_: str) -> str | None:
-    """The type of what is in an array."""
-    return type_[:-2] if type_.endswith("[]") else _ELEMENTS.get(type_)
-
-
-def zero(type_: str) -> Any:
-    """What a column holds that is never NULL and says nothing."""
-    if type_ in _NUMBERS:
-        return 0
-    return [] if element_of(type_) else _ZEROS.get(type_, "")
-
-
 @cache
 def arrow_type(type_: str) -> pa.DataType:
     """DuckDB has no type for oids that would compare with its numbers: they are numbers."""
     import pyarrow as pa
 
-    if element := element_of(type_):
+    if element := builtin.element_of(type_):
         return pa.list_(arrow_type(element))
     known = {
         "boolean": pa.bool_(),

@@ -132,7 +132,7 @@ def _same_everywhere(relation: str) -> pa.Table:
     schema, _, name = relation.partition(".")
     if relation not in builtin.definitions():
         raise KeyError(relation)
-    return builtin.table(name) if schema == "pg_catalog" and builtin.has(name) else arrow.table(relation)
+    return arrow.standard_table(name) if schema == "pg_catalog" and builtin.has(name) else arrow.table(relation)
 
 
 class _Contents:
