@@ -200,7 +200,7 @@ def _hook(entry: Entry | None) -> Hook | None:
         return None
     given = entry.keys(*_HOOK)
     if not given:
-        raise entry.error(f"`{entry.key}` says nothing", "Write `command:` or `post:` below it.")
+        raise entry.error(f"`{entry.key}` is empty", "Write `command:` or `post:` below it.")
     return Hook(**{key: value.text() for key, value in given.items()})
 
 
@@ -240,7 +240,7 @@ def _check_profile(entry: Entry) -> None:
             _check_conf(spark["conf"])
         if "remote" in spark and (useless := next((name for name in _LOCAL_SPARK if name in spark), None)):
             raise spark[useless].error(
-                f"`{spark[useless].key}` has no effect beside `remote`", "Whoever runs that server decides it."
+                f"`{spark[useless].key}` has no effect beside `remote`", "The operator of that server sets it."
             )
 
 

@@ -34,7 +34,7 @@ REF_RULE = (
     f"{RUN_PREFIX} or {ALIAS_PREFIX}."
 )
 EXPRESSION_RULE = (
-    "A ref is a branch, a tag or a commit id (4 or more digits of it), and may go on with ~N (N commits back) or "
+    "A ref is a branch, a tag or a commit id (4 or more digits of it), optionally followed by ~N (N commits back) or "
     "@WHEN (a time in UTC such as 2026-11-15T09:00, or an age such as 2h, 3d)."
 )
 

@@ -253,15 +253,15 @@ def test_a_run_that_is_not_to_finish_is_ended(mere: Shell) -> None:
         lake.store.acquire("main", [TableName("gold", "orders")], holder("b1"), timedelta(minutes=1))
         said = mere("run", "--resume", "b1", exit_code=2).stderr
         assert "Run b1 is still running (process 12 on elsewhere)." in said
-        remedy = said.splitlines()[-1].partition("If it is not to finish: mere ")[2]
+        remedy = said.splitlines()[-1].partition("Wait for it, or end it: mere ")[2]
         assert mere(*remedy.split()).stdout.splitlines() == [
             "ended run b1: process 12 on elsewhere is refused from now on, and stops",
             "free again: gold.orders",
-            "what it built is on the branch run_b1_2; to go on with it: mere run --resume b1",
+            "what it built is on the branch run_b1_2; to resume it: mere run --resume b1",
         ]
         assert mere("runs", "end", "b1").stdout.splitlines() == [
             "run b1 had ended already: cancelled",
-            "what it built is on the branch run_b1_2; to go on with it: mere run --resume b1",
+            "what it built is on the branch run_b1_2; to resume it: mere run --resume b1",
         ]
         ended = mere.json("runs", "end", "b2")
         assert (ended["was_running"], ended["already_ended"], ended["branch"]) == (True, False, "run_b2_2")

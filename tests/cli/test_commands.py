@@ -47,7 +47,7 @@ def test_a_printed_command_has_the_options_of_the_one_that_was_typed(away: Shell
     failed = away(*lake, "branch", "delete", "*", exit_code=1).stderr
     assert "Only main matches '*', and a pattern passes over it. Nothing was deleted." in failed
     away(*typed(failed))
-    assert f"which stays until mere {LAKE} gc" in _deleted(away, lake)
+    assert f"kept until mere {LAKE} gc" in _deleted(away, lake)
 
 
 def _deleted(away: Shell, lake: list[str]) -> str:

@@ -36,8 +36,8 @@ def test_every_option_of_one_value_is_refused_twice() -> None:
     ("line", "says"),
     [
         ("--profile a --profile b tables", "--profile is given twice, and takes one value."),
-        ("lineage gold.a --up --down", "--up and --down contradict each other."),
-        ("lineage gold.a --html --mermaid", "--html and --mermaid contradict each other."),
+        ("lineage gold.a --up --down", "--up and --down exclude each other."),
+        ("lineage gold.a --html --mermaid", "--html and --mermaid exclude each other."),
         ("log -n 3 --limit 4", "--limit is given twice"),
         ("check --var a=1 --var a=2", "--var a is given twice: 1 and 2."),
     ],

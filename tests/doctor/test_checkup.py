@@ -169,7 +169,7 @@ def test_people_get_marks_and_the_way_on(orders: Patient) -> None:
     orders.catalog("DROP TRIGGER mere_tables_delete")
     shown = orders("doctor", "--no-spark", exit_code=1).stdout
     assert "✗          guards" in shown
-    assert "→ Make them anew: mere doctor --mend" in shown
+    assert "→ Recreate them: mere doctor --mend" in shown
     assert "2 failed" in shown
 
 
@@ -205,9 +205,9 @@ def test_a_guard_of_sqlite_that_is_gone_or_harmless_is_found_and_mended(orders: 
     bad = orders.bad()
     assert set(bad) == {"guards", "refusal"}
     assert "mere_tables_delete" in bad["guards"]["what"]
-    assert bad["guards"]["remedy"] == bad["refusal"]["remedy"] == "Make them anew: mere doctor --mend"
-    assert orders.findings("--mend")["mend"]["what"] == "made anew: mere_tables_delete"
-    assert orders.findings("--mend")["mend"]["what"] == "there was nothing to mend"
+    assert bad["guards"]["remedy"] == bad["refusal"]["remedy"] == "Recreate them: mere doctor --mend"
+    assert orders.findings("--mend")["mend"]["what"] == "recreated: mere_tables_delete"
+    assert orders.findings("--mend")["mend"]["what"] == "there was nothing to fix"
     assert orders.bad(exit_code=0) == {}
 
 
@@ -231,7 +231,7 @@ def test_a_guard_of_postgres_that_is_gone_or_harmless_is_found_and_mended(
     bad = team.bad()
     assert set(bad) == ({"guards"} if refuses else {"guards", "refusal"})
     assert named in bad["guards"]["what"]
-    assert team.findings("--mend")["mend"]["what"].startswith("made anew: ")
+    assert team.findings("--mend")["mend"]["what"].startswith("recreated: ")
     assert team.bad(exit_code=0) == {}
 
 
@@ -426,7 +426,7 @@ def test_a_run_that_died_is_told_and_swept(shop: Patient) -> None:
         assert lake.store.ref(name)
     bad = shop.bad(exit_code=0)
     assert name in bad["runs"]["what"]
-    assert bad["runs"]["remedy"] == "Sweep it up: mere gc"
+    assert bad["runs"]["remedy"] == "Clean up: mere gc"
     shop("gc")
     assert shop.bad(exit_code=0) == {}
 

@@ -91,7 +91,7 @@ def test_a_catalog_whose_properties_changed_needs_a_new_session(lake: Lake, spar
     session = spark_on(lake, "main")
     with Lake.create(tmp_path / "other") as other:
         session._lake = other
-        with pytest.raises(EngineError, match="main of this session has other properties"):
+        with pytest.raises(EngineError, match="main of this session now has other properties"):
             session.attach("main")
 
 

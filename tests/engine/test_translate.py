@@ -167,8 +167,8 @@ RPC = """<_MultiThreadedRendezvous of RPC that terminated with:
 @pytest.mark.parametrize(
     ("text", "said", "is_lost"),
     [
-        (RPC, "Spark's server failed, without saying in what.", False),
-        ("Channel closed!", "The server that ran Spark does not answer any more: it was stopped or killed.", True),
+        (RPC, "Spark's server failed without giving a reason.", False),
+        ("Channel closed!", "The server that ran Spark no longer answers: it was stopped or killed.", True),
         (
             "(java.lang.IllegalStateException) Cannot call methods on a stopped SparkContext.\nThis stopped …",
             "Spark was stopped, by an error of its own or from outside.",

@@ -172,7 +172,7 @@ def test_all_mistakes_are_told_at_once_each_with_its_line(project: MakeProject) 
         "tests/gold.yaml:18: this row does not name `revenue`, which another row does",
         "tests/gold.yaml:19: no step expects anything",
         "tests/gold.yaml:23: no step expects anything",
-        "tests/gold.yaml:24: gold.due uses :now, and `now` does not say what it is",
+        "tests/gold.yaml:24: gold.due uses :now, but the test does not set `now`",
         "tests/gold.yaml:25: `now` has no effect: gold.revenue does not use it",
         "tests/gold.yaml:26: `window` has no effect: gold.due is full",
         "tests/more.yml: a file of tests ends in .yaml",

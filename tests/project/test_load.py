@@ -228,8 +228,8 @@ def test_a_circle_is_shown_once_with_its_path(
     ("sql", "line", "what"),
     [
         ("SELECT 1 AS x;\n\nSELECT 2 AS y FROM b.c", 3, "there are 2 statements"),
-        ("CREATE TABLE a.b AS SELECT 1", 1, "CREATE cannot stand in a model"),
-        ("DELETE FROM a.b", 1, "DELETE cannot stand in a model"),
+        ("CREATE TABLE a.b AS SELECT 1", 1, "CREATE is not allowed in a model"),
+        ("DELETE FROM a.b", 1, "DELETE is not allowed in a model"),
         ("-- just: a header", 1, "unknown key"),
         ("\n", 1, "there is no query"),
         ("SELECT 1\nFROM orders", 2, "`orders` is a name without a schema"),

@@ -104,7 +104,7 @@ def test_a_local_file_that_changed_or_went_is_not_loaded(tmp_path: Path, cache: 
     assert not unchanged(portion, tmp_path)
     with pytest.raises(SourceError, match=r"x\.csv has changed since it was listed") as raised:
         fetch(files, tmp_path, cache, portion)
-    assert "Nothing of it was loaded" in str(raised.value.remedy)
+    assert "None of it was loaded" in str(raised.value.remedy)
     path.unlink()
     assert not unchanged(portion, tmp_path)
     with pytest.raises(SourceError, match=r"x\.csv is gone since it was listed"):
@@ -167,7 +167,7 @@ def test_zstd_that_is_cut_off_or_none_at_all_is_an_error(tmp_path: Path, cache: 
         (whole[:50_000], "cannot be unpacked: it is cut off or damaged"),
         (whole[:4], "cannot be unpacked"),
         (whole[:4] + b"damaged" * 100, "cannot be unpacked"),
-        (b"plain text", "is not packed with zstd, as its name says"),
+        (b"plain text", "is not packed with zstd, although its name says so"),
     ):
         (tmp_path / "x.csv.zst").write_bytes(content)
         with pytest.raises(SourceError, match=rf"x\.csv\.zst {words}"):

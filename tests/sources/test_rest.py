@@ -464,7 +464,7 @@ def test_a_server_is_the_same_only_by_scheme_host_and_port_or_if_it_turns_to_tls
 
 def test_redirects_without_an_end_are_an_error(serve: Serve) -> None:
     server = serve(lambda _: Reply(status=302, headers={"Location": f"/{len(server.requests)}"}))
-    assert "without an end" in failure(Rest(server.url)).message
+    assert "redirects endlessly" in failure(Rest(server.url)).message
 
 
 # what is new

@@ -116,7 +116,7 @@ class Audit:
 def parse(entry: Entry, customs: Mapping[str, Custom]) -> Audit:
     """One item of `audits:`: a map with exactly one rule, and options."""
     if not entry.is_map:
-        raise entry.error("an audit must be a map of a rule and its options", "Write for example `- not_null: [id]`.")
+        raise entry.error("an audit must map one rule to its options", "Write for example `- not_null: [id]`.")
     found = entry.entries()
     rules = [key for key in found if key not in OPTIONS]
     for key in rules:
@@ -133,14 +133,18 @@ def parse(entry: Entry, customs: Mapping[str, Custom]) -> Audit:
 
 def _with_options(entry: Entry, rule: Rule, found: Mapping[str, Entry], severity: Severity) -> Audit:
     if "allow" in found and isinstance(rule, _OF_THE_TABLE):
-        raise found["allow"].error(f"`allow` says nothing to {rule.word}, which has no bad rows")
+        raise found["allow"].error(f"`allow` has no effect on {rule.word}, which has no bad rows")
     if "where" in found and isinstance(rule, MaxChange):
-        raise found["where"].error("`where` says nothing to max_change: the row count before is known only as a whole")
+        raise found["where"].error(
+            "`where` has no effect on max_change: the previous row count is known only for the whole table"
+        )
     quarantine = "quarantine" in found and found["quarantine"].flag()
     if quarantine:
         _refuse_quarantine(rule, found)
     elif "max_bad" in found:
-        raise found["max_bad"].error("`max_bad` says nothing without `quarantine: true`", "`allow` is the other limit.")
+        raise found["max_bad"].error(
+            "`max_bad` has no effect without `quarantine: true`", "Without it, the limit is `allow`."
+        )
     if "severity" in found:
         severity = Severity(found["severity"].choice(*Severity))
     return Audit(
@@ -160,12 +164,12 @@ def _refuse_quarantine(rule: Rule, found: Mapping[str, Entry]) -> None:
     if not isinstance(rule, OF_ONE_ROW):
         able = ", ".join(each.word for each in OF_ONE_ROW)
         raise found["quarantine"].error(
-            f"{rule.word} cannot quarantine: which rows are bad depends on more than each row by itself",
+            f"{rule.word} cannot quarantine: whether a row is bad does not depend on that row alone",
             f"These can: {able}. Without `quarantine`, {rule.word} keeps the run from being published.",
         )
     for key, why in (("allow", "`max_bad` is the limit"), ("severity", "bad rows are put aside, and never published")):
         if key in found:
-            raise found[key].error(f"`{key}` says nothing to a rule that quarantines: {why}", "Leave it out.")
+            raise found[key].error(f"`{key}` has no effect on a rule that quarantines: {why}", "Leave it out.")
 
 
 def _nearest_rule(key: str, customs: Mapping[str, Custom]) -> str:

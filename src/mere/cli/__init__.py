@@ -47,7 +47,7 @@ class _Mere(click.Group):
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            what = f"write {error.filename}" if error.filename else "go on"
+            what = f"write {error.filename}" if error.filename else "continue"
             click.secho("error: ", fg="red", err=True, nl=False)
             click.echo(f"There is no room to {what}: {error.strerror}.\nFree some space and try again.", err=True)
             ctx.exit(1)
@@ -64,7 +64,7 @@ def main(ctx: click.Context, lake: str | None, profile: str | None) -> None:
     """A lakehouse that starts as a folder: Iceberg tables on branches, published atomically.
 
     \b
-    A ref is a branch, a tag or a commit id, and may go on with ~N (N commits back)
+    A ref is a branch, a tag or a commit id, optionally followed by ~N (N commits back)
     or @WHEN (a time in UTC or an age): main, v1, 3fa9c1, main~3, main@2h, main@2026-11-15T09:00
     """
     logs.silence()

@@ -104,7 +104,7 @@ def parse_variables(given: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--var {each} has no value.", remedy=f"Write --var {each}=VALUE.")
         if found.setdefault(name, value) != value:
             raise UsageError(
-                f"--var {name} is given twice: {found[name]} and {value}.", remedy="Leave one of them out."
+                f"--var {name} is given twice: {found[name]} and {value}.", remedy="Leave out one of them."
             )
     return found
 

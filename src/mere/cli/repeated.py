@@ -28,4 +28,4 @@ def refuse_repeated(command: click.Command, ctx: click.Context, arguments: Seque
 def _words(first: click.Option, second: click.Option) -> str:
     if first is second:
         return f"{second.opts[-1]} is given twice, and takes one value."
-    return f"{first.opts[-1]} and {second.opts[-1]} contradict each other."
+    return f"{first.opts[-1]} and {second.opts[-1]} exclude each other."

@@ -24,7 +24,7 @@ from mere.sql.spelling.standard import quoted
 from mere.words import counted
 
 MOST_TABLES = 200  # of main are looked at, spread evenly
-MEND = "Make them anew: mere doctor --mend"
+MEND = "Recreate them: mere doctor --mend"
 
 
 def project(subject: Subject) -> Verdict:
@@ -66,7 +66,7 @@ def round_trip(subject: Subject) -> Verdict:
     store.release(MAIN, [table], holder)
     if not held or any(lease.holder == holder for lease in store.leases()):
         return Verdict.failed(
-            "a lease that was taken or given back is not so in the next transaction",
+            "the next transaction does not see that a lease was taken or given back",
             "Check that the catalog is one database, and not a copy of it that lags behind.",
         )
     return Verdict("a lease was taken, read and given back")
@@ -74,7 +74,7 @@ def round_trip(subject: Subject) -> Verdict:
 
 def mend(subject: Subject) -> Verdict:
     mended = subject.database.mend()
-    return Verdict(f"made anew: {', '.join(mended)}" if mended else "there was nothing to mend")
+    return Verdict(f"recreated: {', '.join(mended)}" if mended else "there was nothing to fix")
 
 
 def guards(subject: Subject) -> Verdict:
@@ -107,11 +107,11 @@ def log(subject: Subject) -> Verdict:
     if changes:
         names = ", ".join(sorted(str(key) for key in islice(changes, 5)))
         return Verdict.failed(
-            f"{len(changes)} entries of main are not as its last commit left them, for they were written past the"
+            f"{len(changes)} entries of main differ from its last commit, because they were written past the"
             f" guards: {names}",
             f"Go back to what the log says: mere revert --to {head.commit.short_id}",
         )
-    return Verdict("main is as its last commit left it")
+    return Verdict("main matches its last commit")
 
 
 def names(subject: Subject) -> Verdict:
@@ -158,7 +158,7 @@ def runs(subject: Subject) -> Verdict:
     found = find_leavings(store, Policy(store.now(), GRACE, KEEP_RUNS, None))
     if found.runs:
         return Verdict.warn(
-            f"{counted(len(found.runs), 'run')} died and left a branch: {_names(found.runs)}", "Sweep it up: mere gc"
+            f"{counted(len(found.runs), 'run')} died and left a branch: {_names(found.runs)}", "Clean up: mere gc"
         )
     going_on = f"{len(found.live)} are going on"
     if found.dead:
@@ -177,4 +177,4 @@ def sql(subject: Subject) -> Verdict:
     name = f"{quoted(first.namespace)}.{quoted(first.name)}" if first else "(SELECT 1)"
     with subject.lake.sql(f"SELECT * FROM {name} LIMIT 1") as result:
         rows = len(list(result.rows()))
-    return Verdict(f"read {counted(rows, 'row')} of {first}" if first else "SELECT 1, for main has no table yet")
+    return Verdict(f"read {counted(rows, 'row')} of {first}" if first else "SELECT 1, because main has no table yet")

@@ -44,7 +44,7 @@ _JOB = Check(
     "job",
     spark.job,
     needs=("java", "jars", "mere's folder", "opens", "write", "database", "round trip"),
-    remedy="Spark's log tells more: it is the newest file in the folder `logs` of mere's folder, which is shown above.",
+    remedy="For more, see Spark's log: the newest file in the folder `logs` of mere's folder, shown above.",
 )
 _MEND = Check("catalog", "mend", catalog.mend, needs=("opens", "database"), remedy=_BACKUP)
 

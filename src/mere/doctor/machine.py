@@ -68,7 +68,7 @@ def home(_: Subject) -> Verdict:
     if not os.access(_existing(folder), os.W_OK) or not _existing(folder).is_dir():
         return Verdict.failed(
             f"{folder} cannot be written to: jars and logs are kept there",
-            "Let MERE_HOME name a folder that you may write to.",
+            "Set MERE_HOME to a folder that you may write to.",
         )
     return Verdict(str(folder))
 

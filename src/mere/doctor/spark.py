@@ -37,10 +37,10 @@ def jars(subject: Subject) -> Verdict:
 
 def class_data(subject: Subject) -> Verdict:
     if not all(map(is_intact, subject.jars)):
-        return Verdict.skipped("there is none before the jars were fetched")
+        return Verdict.skipped("built once the jars have been fetched")
     found = archive.find(prepare(subject.settings, drivers=subject.drivers))
     if found is None:
-        return Verdict("not built yet: Spark starts slower, until that was done after the first session")
+        return Verdict("not built yet: Spark starts more slowly until the first session has ended")
     return Verdict(f"{found.name}, {found.stat().st_size / 1e6:.0f} MB: Spark starts fast")
 
 

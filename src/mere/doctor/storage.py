@@ -54,7 +54,7 @@ def clock(subject: Subject) -> Verdict:
     if skew > SKEW_SECONDS:
         return Verdict.warn(
             f"the clocks of the storage and of this machine are {skew:.0f} s apart: mere gc goes by the age of files",
-            "Let both take the time from the network (NTP); until then run mere gc with a longer --grace only.",
+            "Synchronize both clocks (NTP); until then, run mere gc only with a longer --grace.",
         )
     return Verdict("the storage's clock is right")
 

@@ -84,7 +84,7 @@ class Session:
             if self._attached[catalog.name] != properties:
                 # Spark keeps a catalog for as long as the session lives, and would not see the new ones.
                 raise EngineError(
-                    f"The catalog {catalog.name} of this session has other properties by now.",
+                    f"The catalog {catalog.name} of this session now has other properties.",
                     remedy="Open a new session.",
                 )
             return catalog.name
@@ -172,7 +172,7 @@ def session_on_server(lake: Lake, ref: str = "main", *, settings: SparkSettings 
     if warm.is_switched_off():
         raise EngineError("The warm engine is switched off, by MERE_ENGINE=off.", remedy="Unset MERE_ENGINE.")
     if found:
-        raise EngineError(f"{found[0].upper()}{found[1:]}.", remedy="Replace it by one that fits: mere engine start")
+        raise EngineError(f"{found[0].upper()}{found[1:]}.", remedy="Replace it with one that fits: mere engine start")
     raise EngineError("No warm engine runs for this lake.", remedy="Start one: mere engine start")
 
 
@@ -199,7 +199,7 @@ def _opened(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Seque
             return found
         if connect.is_open():
             raise EngineError(
-                "This process has a session on a server of Spark, so that it cannot run a Spark of its own.",
+                "This process has a session on a Spark server, so it cannot run a Spark of its own.",
                 remedy="Stop that session first.",
             )
         about = f"a JVM of its own: {found}" if found else ""
@@ -217,7 +217,7 @@ def _on_server(lake: Lake, settings: SparkSettings, read_bytes: int, drivers: Se
     if _runs_a_jvm():
         # It is either: pyspark's functions can make columns for one of them at a time.
         raise EngineError(
-            f"This process runs a Spark of its own, so that it cannot use {settings.remote or 'the warm engine'}.",
+            f"This process runs a Spark of its own, so it cannot use {settings.remote or 'the warm engine'}.",
             remedy="Stop its sessions first.",
         )
     if settings.remote is not None:

@@ -106,7 +106,7 @@ def explain(exc: BaseException) -> SparkFailed:
     if null := _NULL.search(everything):
         return SparkFailed(
             f"A row has no {null[1].strip()}, which is never null in the table.",
-            remedy=f"Leave such rows out (WHERE {null[1].strip()} IS NOT NULL), or let it be null.",
+            remedy=f"Filter out such rows (WHERE {null[1].strip()} IS NOT NULL), or make the column nullable.",
         )
     if _LEFT_OUT in text:
         return SparkFailed(
@@ -121,7 +121,7 @@ def explain(exc: BaseException) -> SparkFailed:
     if failed := _python_failure(text):
         return SparkFailed(failed)
     if _SERVER_FAILS in text:
-        return SparkFailed("Spark's server failed, without saying in what.", remedy=_again(exc))
+        return SparkFailed("Spark's server failed without giving a reason.", remedy=_again(exc))
     return _other(exc, text, trace)
 
 
@@ -137,13 +137,13 @@ def _of_lake(everything: str) -> SparkFailed | None:
         return SparkFailed(
             "The clock of the machine that runs Spark is off: it is behind the time at which this table was last"
             " written, and Iceberg keeps the snapshots of a table in the order of time. Nothing was written.",
-            remedy=f"{SET_CLOCK}\nBy how much it is off, and against what: mere doctor --no-spark",
+            remedy=f"{SET_CLOCK}\nTo see by how much: mere doctor --no-spark",
         )
     if full := _NO_ROOM.search(everything):
         return SparkFailed(
             f"There is no room on a disk to which Spark writes ({full[0]}): that of the lake, or that of temporary"
             " files. Nothing was committed.",
-            remedy="See how much is free, and where: mere doctor --no-spark. Free some space and try again.",
+            remedy="To see how much is free, and where: mere doctor --no-spark. Free some space and try again.",
         )
     return None
 
@@ -172,7 +172,7 @@ def _see_log(exc: BaseException) -> str:
 
 
 def _again(exc: BaseException) -> str:
-    return f"Try again: Spark starts anew. {_see_log(exc)}"
+    return f"Try again: Spark will be restarted. {_see_log(exc)}"
 
 
 def _is_of_server(exc: BaseException) -> bool:
@@ -181,11 +181,9 @@ def _is_of_server(exc: BaseException) -> bool:
 
 def _lost(exc: BaseException) -> SparkLost:
     if _is_of_server(exc):
-        return SparkLost(
-            "The server that ran Spark does not answer any more: it was stopped or killed.", remedy=_again(exc)
-        )
+        return SparkLost("The server that ran Spark no longer answers: it was stopped or killed.", remedy=_again(exc))
     return SparkLost(
-        "Spark's JVM does not answer any more: the session was stopped, or the JVM was killed.", remedy=_again(exc)
+        "Spark's JVM no longer answers: the session was stopped, or the JVM was killed.", remedy=_again(exc)
     )
 
 
@@ -193,7 +191,9 @@ def _of_s3(everything: str) -> SparkFailed | None:
     if refused := _S3_REFUSES.search(everything):
         return SparkFailed(f"S3 refuses it: {refused[1]}", remedy=CHECK_KEYS)
     if _NO_BUCKET.search(everything):
-        return SparkFailed("S3 has no such bucket.", remedy="Make it, or correct `lake` or `s3.endpoint` in mere.yaml.")
+        return SparkFailed(
+            "S3 has no such bucket.", remedy="Create it, or correct `lake` or `s3.endpoint` in mere.yaml."
+        )
     if failed := _S3_FAILS.search(everything):
         return SparkFailed(f"S3 cannot be reached, or fails: {failed[1]}", remedy=CHECK_NETWORK)
     return None

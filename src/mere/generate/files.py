@@ -49,7 +49,7 @@ def write(dataset: Dataset, folder: Path, *, force: bool = False) -> Iterator[Wr
         except OSError as error:
             raise ConfigError(
                 f"{folder / file.name} cannot be written: {error.strerror or error}.",
-                remedy="Files that were finished before are there. Choose another folder, or make room.",
+                remedy="Files finished before it are kept. Choose another folder, or free some space.",
             ) from error
 
 
@@ -67,8 +67,8 @@ def _written(file: File, target: Path, force: bool) -> Written:
             return Written(file.name, rows, size, State.UNCHANGED)
         if state is State.REPLACED and not force:
             raise ConfigError(
-                f"{target} is there already and differs from what would be written. It was left as it is.",
-                remedy="Choose another folder, or write over what differs with --force.",
+                f"{target} already exists and differs from what would be written. It was not changed.",
+                remedy="Choose another folder, or overwrite it with --force.",
             )
         unfinished.replace(target)
         return Written(file.name, rows, size, state)

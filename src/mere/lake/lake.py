@@ -395,7 +395,7 @@ class Lake:
         s3: S3Settings | None = None,
         progress: Progress | None = None,
     ) -> Relocation:
-        """Mend the paths in a lake whose files were moved or copied."""
+        """Fix the paths in a lake whose files were moved or copied."""
         from mere.lake.upkeep.relocate import relocate
 
         return relocate(path, catalog=catalog, s3=s3, progress=progress)

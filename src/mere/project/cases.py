@@ -165,7 +165,7 @@ class _Reader:
         replaced = self._tables(found.get("replace"), model, allowed)
         now = self._try(_instant, found["now"]) if "now" in found else None
         if model.now and now is None and not staged:
-            self._problems.add(entry.error(f"{model} uses :now, and `now` does not say what it is", "Write `now: …`."))
+            self._problems.add(entry.error(f"{model} uses :now, but the test does not set `now`", "Write `now: …`."))
         if not model.now and not staged and "now" in found:
             self._problems.add(found["now"].error(f"`now` has no effect: {model} does not use it", "Remove it."))
         expect = found.get("expect")

@@ -215,7 +215,7 @@ class Files:
 
     def content(self, path: PurePosixPath) -> bytes:
         if self.digest(path.as_posix()) is None:
-            raise ConfigError("is not there any more", file=path.as_posix())
+            raise ConfigError("no longer exists", file=path.as_posix())
         return self._contents[path.as_posix()]
 
     def text(self, path: PurePosixPath) -> str:

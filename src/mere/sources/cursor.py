@@ -33,7 +33,7 @@ def less(value: str, overlap: timedelta | int) -> str:
     if at is None or not isinstance(overlap, timedelta):
         raise SourceError(
             f"An overlap of {overlap} cannot be taken from {value!r}, the last value of the cursor.",
-            remedy="Below a date or time it is a length of time such as `1h`, below a number a number.",
+            remedy="For a date or time, it is a length of time such as `1h`; for a number, a number.",
         )
     try:
         return _written_as(value, at - overlap)

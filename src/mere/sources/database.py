@@ -106,7 +106,7 @@ def _refuse_going_back(database: Database, since: str, until: str | None) -> Non
         raise SourceError(
             f"{database.cursor} of {address(database)} was {since} at the last load, and {now} now: rows"
             " were deleted there, or all were replaced.",
-            remedy="Load all again: mere run --full-refresh. If newest rows are deleted now and then: `overlap`.",
+            remedy="Load everything again: mere run --full-refresh. If new rows are sometimes deleted: `overlap`.",
         )
 
 

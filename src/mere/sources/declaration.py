@@ -57,7 +57,7 @@ def read_feed(entry: Entry, found: Mapping[str, Entry]) -> Files | Rest | Databa
         stated = f"has {' and '.join(f'`{kind}`' for kind in kinds)}" if kinds else "does not say where its data is"
         raise entry.error(f"the source {stated}", "Write one of `files:`, `rest:` and `database:`.")
     if kinds[0] != "files" and (idle := next((key for key in OF_FILES if key in found), None)):
-        raise found[idle].error(f"`{idle}` has no effect: the source is no files", "Remove it.")
+        raise found[idle].error(f"`{idle}` has no effect: the source is not files", "Remove it.")
     if kinds[0] == "files":
         return read_files(found["files"], found)
     return _rest(found["rest"]) if kinds[0] == "rest" else _database(found["database"])
@@ -92,7 +92,7 @@ def _format_of(location: str, entry: Entry) -> Format:
     format_ = next((each for suffix, each in _SUFFIXES.items() if name.endswith(suffix)), None)
     if format_ is None:
         known = ", ".join(Format)
-        raise entry.error("what format the files have cannot be told by their name", f"Write `format:`: {known}.")
+        raise entry.error("the format of the files is not clear from their names", f"Write `format:`: {known}.")
     return format_
 
 
@@ -125,13 +125,13 @@ def _rest(entry: Entry) -> Rest:
     # A variable at the start is the whole address, or its first part.
     if "${" in urlsplit(re.sub(r"^\$\{[^}]*\}", "https://host", url)).path:
         raise given["url"].error(
-            "a variable in the path of `url` would be shown in messages, as what it gives may be secret",
+            "a variable in the path of `url` would be shown in messages, though its value may be secret",
             "Put it into `headers` or `params`; of the host it may be a part.",
         )
     cursor = given["cursor"].text() if "cursor" in given else None
     if ("since" in given) != (cursor is not None):
         raise entry.error(
-            "`cursor` and `since` belong together: a field of the records, and the parameter that asks from it on",
+            "`cursor` and `since` belong together: a field of the records, and the parameter to ask for later ones",
             "Give both, or neither.",
         )
     return Rest(
@@ -154,7 +154,7 @@ def _paging(entry: Entry) -> Paging:
     given = entry.keys(*PAGING_KEYS)
     ways = [key for key in ("page", "offset", "cursor", "link") if key in given]
     if len(ways) != 1:
-        raise entry.error("`paging` must say one way to the next page", "Write `page`, `offset`, `cursor` or `link`.")
+        raise entry.error("`paging` must name one way to the next page", "Write `page`, `offset`, `cursor` or `link`.")
     if ways[0] == "cursor" and "next" not in given:
         raise entry.error(
             "`cursor` needs `next`: where the answer has its next value",
@@ -172,7 +172,7 @@ def _database(entry: Entry) -> Database:
     if ("table" in given) == ("query" in given):
         raise entry.error("a database needs a `table` or a `query`", "Write one of them.")
     if "overlap" in given and "cursor" not in given:
-        raise given["overlap"].error("`overlap` says nothing without a `cursor`", "Name the column that only grows.")
+        raise given["overlap"].error("`overlap` has no effect without a `cursor`", "Name the column that only grows.")
     parts = given["partitions"].keys(*PARTITION_KEYS) if "partitions" in given else {}
     if parts and len(parts) != len(PARTITION_KEYS):
         raise given["partitions"].error("`partitions` needs a `column` and a `count`", "Write both.")

@@ -35,7 +35,7 @@ _RATIO = 500  # of what a file unpacks to; one that is made to fill the disk has
 _ANY = 100_000_000  # bytes that are not compared
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": _ZSTD}
 _UNSAFE = re.compile(r"[^A-Za-z0-9.=-]+")
-_AGAIN = "Nothing of it was loaded. Run again: the plan is then made from what there is."
+_AGAIN = "None of it was loaded. Run again: the plan is then made from what there is."
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ class _Fetcher:
         packing = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
         if start and portion.name.endswith(_ZSTD) and packing != _ZSTD:
             raise SourceError(
-                f"{portion.location} is not packed with zstd, as its name says.", remedy="Rename it, or pack it again."
+                f"{portion.location} is not packed with zstd, although its name says so.",
+                remedy="Rename it, or pack it again.",
             )
         return packing
 
@@ -149,7 +150,7 @@ class _Fetcher:
                 except MetadataMissing:
                     raise _gone(portion) from None
                 except LakeError as error:
-                    raise SourceError(f"{error.message} Nothing of it was loaded.", remedy=CHECK_BUCKET) from None
+                    raise SourceError(f"{error.message} None of it was loaded.", remedy=CHECK_BUCKET) from None
                 if not piece:
                     raise _changed(portion)
                 file.write(piece)
@@ -244,7 +245,7 @@ def _unpacked(packed: Path, portion: Portion) -> Path:
                 raise SourceError(
                     f"{portion.location} is not unpacked: it has more than {_RATIO} times its size in it. Nothing of it"
                     " was loaded.",
-                    remedy="If it is what you want, unpack it beforehand: zstd -d FILE",
+                    remedy="If that is intended, unpack it yourself: zstd -d FILE",
                 )
             file.write(piece)
         os.fsync(file.fileno())
@@ -260,8 +261,8 @@ def _zstd_pieces(packed: Path, portion: Portion) -> Iterator[bytes]:
                 piece = stream.read(_PIECE)
             except (OSError, ValueError):
                 raise SourceError(
-                    f"{portion.location} cannot be unpacked: it is cut off or damaged. Nothing of it was loaded.",
-                    remedy="Get the file anew from where it comes from.",
+                    f"{portion.location} cannot be unpacked: it is cut off or damaged. None of it was loaded.",
+                    remedy="Get the file again from where it comes from.",
                 ) from None
             if not piece:
                 return
@@ -288,7 +289,7 @@ def _of_disk(portion: Portion) -> Iterator[None]:
         raise _gone(portion) from None
     except OSError as error:
         raise SourceError(
-            f"{portion.location} cannot be read: {error.strerror or error}. Nothing of it was loaded.",
+            f"{portion.location} cannot be read: {error.strerror or error}. None of it was loaded.",
             remedy="Check its permissions, and those of its folder.",
         ) from None
 
@@ -300,7 +301,7 @@ def _keeping(portion: Portion, cache: Path) -> Iterator[None]:
     except OSError as error:
         raise SourceError(
             f"A copy of {portion.location} cannot be kept in {cache}: {error.strerror or error}.",
-            remedy="Make room there, or let MERE_HOME name a folder that you may write to.",
+            remedy="Make room there, or set MERE_HOME to a folder that you may write to.",
         ) from None
 
 

@@ -103,9 +103,9 @@ class Client:
             url = urljoin(url, target)
             if not _is_of_web(url):
                 said = status_line(answer.status)
-                raise Failure(f"it answers {said}, and leads to an address that is not one of the web")
+                raise Failure(f"it answers {said} and redirects to what is not a web address")
             method, body = ("HEAD" if method == "HEAD" else "GET"), None
-        raise Failure("it leads from one address to the next without an end")
+        raise Failure("it redirects endlessly")
 
     def _asked(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
         parts, at = urlsplit(url), origin(url)
@@ -201,7 +201,7 @@ def _unanswered(error: BaseException, timeout: float) -> Failure:
         failure.untrusted = True
         return failure
     if isinstance(cause, exceptions.LocationValueError):
-        return Failure("its address, or the one that it leads to, is not one of the web")
+        return Failure("its address, or the one that it redirects to, is not a web address")
     unknown = isinstance(cause, socket.gaierror) and cause.errno != socket.EAI_AGAIN
     return Failure(_in_words(cause, timeout), passing=not unknown)
 

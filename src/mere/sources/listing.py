@@ -135,7 +135,7 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return entry.stat()
     except FileNotFoundError:
         if entry.is_symlink():
-            raise SourceError(f"{entry.path} is a link that leads nowhere.", remedy="Mend or remove it.") from None
+            raise SourceError(f"{entry.path} is a link that leads nowhere.", remedy="Fix or remove it.") from None
         return None  # it went meanwhile
     except OSError as error:
         raise _unreadable(entry.path, error) from None
@@ -241,7 +241,7 @@ def _window_names(files: Files, pattern: Pattern) -> list[str]:
     if files.start is None:
         raise SourceError(
             f"Nobody can list the files at {pattern.base}: the first window is not known.",
-            remedy="Say from when on there are files: `start: 2024-01` in the source.",
+            remedy="Say when the files begin: `start: 2024-01` in the source.",
         )
     names = []
     for window in Span(files.start, datetime.now(UTC)).windows(pattern.grain):

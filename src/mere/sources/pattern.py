@@ -156,7 +156,7 @@ def _check(parts: tuple[str, ...], *, folders: list[str], head: str) -> None:
             raise ValueError(".. cannot stand behind a field or wildcard")
         for token in _tokens(part):
             if token["stray"]:
-                raise ValueError(f"a {token['stray']} in {part} has no other that belongs to it")
+                raise ValueError(f"a {token['stray']} in {part} has no counterpart")
             if token["field"] is not None and not _FIELD.fullmatch(token["field"]):
                 raise ValueError(f"{token[0]} is not a field: its name is of letters, digits and _")
             if token["wild"] and token["wild"].startswith("**") and part != "**":

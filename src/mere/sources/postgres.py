@@ -246,7 +246,7 @@ def _literal(value: str, column: Column) -> str:
     except (ValueError, InvalidOperation):
         raise SourceError(
             f"{value!r} is not a value of {column.name}, which is {column.type}.",
-            remedy="If the cursor is another column now, load all again: mere run --full-refresh",
+            remedy="If the cursor is another column now, load everything again: mere run --full-refresh",
         ) from None
     return f"'{value}'::numeric" if column.type == "numeric" else value
 

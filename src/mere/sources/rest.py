@@ -224,7 +224,7 @@ def _check_cursor(rest: Rest, records: list[str]) -> None:
         value_at(records[0], rest.cursor)
     except NotThere as error:
         raise SourceError(
-            f"The records of {address(rest)} have no `{rest.cursor}`, which is to be the cursor: {error}.",
+            f"The records of {address(rest)} have no `{rest.cursor}`, which should be the cursor: {error}.",
             remedy="Correct `cursor` of the source.",
         ) from None
 
@@ -271,8 +271,9 @@ def _refused(rest: Rest, answer: Answer) -> SourceError:
         sent = [_origin(rest, f"the header {name}", name) for name in rest.headers]
         sent += [_origin(rest, f"the parameter {name}", name) for name in rest.params]
         return SourceError(
-            f"{said}: it does not accept who asks. It was sent {'; '.join(sent) or 'no header and no parameter'}.",
-            remedy="Check the value, and that it may read this; it is not shown here.",
+            f"{said}: it does not accept the credentials. It was sent"
+            f" {'; '.join(sent) or 'no header and no parameter'}.",
+            remedy="Check the value, which is not shown here, and that it may read this.",
         )
     excerpt = _excerpt(rest, answer)
     return SourceError(

@@ -110,7 +110,7 @@ class Times:
         for origin, compared in [] if self._context else by_time:
             if (mixer := mixed_by(_after(origin, compared), self._grain)) is not None:
                 self._refuse(
-                    f"`{shown(mixer)}` looks at rows of several windows, so that its result depends on how many of them"
+                    f"`{shown(mixer)}` looks at rows of several windows, so its result depends on how many of them"
                     " are built at once",
                     mixer,
                     f"Keep them apart by their {self._grain} in PARTITION BY or GROUP BY, or write `kind: full`."

@@ -44,7 +44,7 @@ def create(project: Project, model_name: str, source: str, rows: int) -> Created
     model = _model(project, model_name)
     tables = project.lake.at(source)
     if missing := next((each.table for each in model.inputs if each.table not in tables), None):
-        raise TableNotFound(f"{missing} is not on {source}, so that there are no rows of it.", remedy="mere run")
+        raise TableNotFound(f"{missing} is not on {source}, so there are no rows of it.", remedy="mere run")
     columns = {
         each.table: [str(field["name"]) for field in tables.metadata(each.table).schema["fields"]]
         for each in model.inputs
@@ -72,7 +72,7 @@ def _model(project: Project, text: str) -> Model:
         raise UsageError(f"There is no model {name}.{near(text, map(str, project.graph.models))}")
     model = project.graph.models[name]
     if not model.inputs:
-        raise UsageError(f"{name} reads nothing, so that there are no rows to give.")
+        raise UsageError(f"{name} reads nothing, so there are no rows to give.")
     return model
 
 

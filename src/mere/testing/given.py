@@ -93,7 +93,7 @@ def columns_of(table: TableName, written: Sequence[Rows], schemas: Schemas, plac
     columns = with_written(table, written, schemas.of(table), schemas.is_model(table))
     if not columns:
         raise ConfigError(
-            f"{place}: which columns {table} has is not known here, so that the test has to give rows of it.",
+            f"{place}: which columns {table} has is not known here, so the test has to give rows of it.",
             remedy="Give at least one row; or build the table, or test where it is built: mere test --at REF",
         )
     return columns

@@ -157,7 +157,7 @@ def test_without_its_warehouse_a_lake_says_so_once_and_not_table_by_table(tmp_pa
     text = shop.mere("tables", exit_code=1).stderr
     assert f"{shop.folder}/lake/warehouse is gone, and with it the files of all tables" in text
     assert not (shop.folder / "lake/warehouse").exists()
-    shop.type(text.rpartition("make it anew: ")[2])
+    shop.type(text.rpartition("recreate it: ")[2])
     shop.mere("drop", "gold.orders")
     assert shop.mere.json("tables")["tables"] == []
 

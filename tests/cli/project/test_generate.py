@@ -50,7 +50,7 @@ def test_files_that_differ_stay_unless_forced(tmp_path: Path) -> None:
     other = [*arguments, "--seed", "2"]
     refused = CliRunner().invoke(main, other)
     assert refused.exit_code == 1
-    assert f"{month} is there already and differs" in refused.stderr
+    assert f"{month} already exists and differs" in refused.stderr
     assert month.read_bytes() == before
     assert CliRunner().invoke(main, [*other, "--force"]).exit_code == 0
     assert month.read_bytes() != before

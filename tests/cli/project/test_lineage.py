@@ -241,7 +241,7 @@ def test_wrong_names_are_refused_with_the_nearest(mere: Shell) -> None:
         "nothing": "No model makes nothing",
     }.items():
         assert message in mere("lineage", wrong, exit_code=2).stderr
-    assert "Leave one of them out." in mere("lineage", "gold.revenue", "--json", "--html", exit_code=2).stderr
+    assert "Leave out one of them." in mere("lineage", "gold.revenue", "--json", "--html", exit_code=2).stderr
 
 
 def test_names_are_found_in_any_case(mere: Shell) -> None:

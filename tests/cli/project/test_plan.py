@@ -43,7 +43,7 @@ def test_a_run_with_an_error_is_refused_before_spark(shop: Shop) -> None:
 def test_an_error_upstream_of_what_is_selected_counts_too(shop: Shop) -> None:
     write(shop.lake, "silver.a", pa.table({"id": [1]}))
     done = shop("run", "gold.b", exit_code=1)
-    assert done.stderr.splitlines()[-1].endswith("To run nonetheless: mere run --no-check gold.b")
+    assert done.stderr.splitlines()[-1].endswith("To run anyway: mere run --no-check gold.b")
     with pytest.raises(AssertionError, match="Spark was about to start"):
         shop("run", "raw.orders")  # which does not read it
     with pytest.raises(AssertionError, match="Spark was about to start"):

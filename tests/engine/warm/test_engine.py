@@ -417,14 +417,14 @@ def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> N
     killer.start()
     failed = shop("run", exit_code=1)
     killer.join()
-    assert "The server that ran Spark does not answer any more: it was stopped or killed." in failed.stderr
+    assert "The server that ran Spark no longer answers: it was stopped or killed." in failed.stderr
     assert "main was left as it was" in failed.stderr
     assert shop.pointers() == before
-    assert failed.stderr.count("does not answer any more") == 1
+    assert failed.stderr.count("no longer answers") == 1
     eventually(lambda: is_gone(first["pid"]))
     died = json.loads(shop("engine", "status", "--json").stdout)
     assert (died["running"], died["died"]["failure"]) == (False, "its JVM ended")
-    assert "ended, because its JVM ended; the next session starts another" in shop("engine", "status").stdout
+    assert "ended, because its JVM ended; the next session starts a new one" in shop("engine", "status").stdout
 
     shop.remove("models/gold/slow.py")
     shop.land((6, 1, "2024-02-06T10:00", 1))
@@ -434,7 +434,7 @@ def test_an_engine_from_its_start_to_its_end(shop: Shop, no_jvm_here: None) -> N
 
     shop.replace("mere.yaml", "memory: 1g", "memory: 900m")
     assert "not used from here: it was started with another set of settings" in shop("engine", "status").stdout
-    assert "the warm engine runs: process" in shop("engine", "start", "--idle", "1s").stdout
+    assert "the warm engine is running: process" in shop("engine", "start", "--idle", "1s").stdout
     eventually(lambda: is_gone(second["pid"]))
     eventually(lambda: json.loads(shop("engine", "status", "--json").stdout) == {"running": False})
     assert shop("engine", "stop").stdout == "no warm engine\n"

@@ -374,7 +374,11 @@ def test_the_column_goes_by_its_present_name(lake: Lake) -> None:
     line = Timeline(T, metadata(lake), "Happened_At", lake.storage)
     assert changes(line, None).spans == spans(("2024-03-01", "2024-03-01T00:00:00.000001"))
     assert not changes(line, first)
-    for name, message in (("at", "no column at"), ("city", "cannot tell time: it is a string"), ("a.b", "no column")):
+    for name, message in (
+        ("at", "no column at"),
+        ("city", "cannot be a time column: it is a string"),
+        ("a.b", "no column"),
+    ):
         with pytest.raises(UsageError, match=message):
             Timeline(T, metadata(lake), name, lake.storage)
 

@@ -354,5 +354,5 @@ def test_copy_never_writes_where_the_lake_is(lake: Lake, tmp_path: Path, monkeyp
             assert "the lake is there" in failure(lake, sql), target
             assert "the lake is there" in failure(lake, f"explain analyze {sql}"), target
     roundabout = "copy (select 1 a) to '{}/out' (format csv, per_thread_output, filename_pattern '../link/x')"
-    assert "lead out of the folder" in failure(lake, roundabout.format(tmp_path))
+    assert "write outside of the folder" in failure(lake, roundabout.format(tmp_path))
     assert rows(lake, "select count(*) from gold.orders") == [(3,)]

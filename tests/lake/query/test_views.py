@@ -112,7 +112,7 @@ def test_views_stand_on_views(lake: Lake) -> None:
 def test_views_that_stand_on_themselves_are_refused(lake: Lake) -> None:
     view(lake, "gold.a", "select id from b", id="long")
     view(lake, "gold.b", "select id from gold.a", id="long")
-    assert failure(lake, "from gold.b") == "View gold.b is defined by itself: gold.b → gold.a → gold.b."
+    assert failure(lake, "from gold.b") == "View gold.b refers to itself: gold.b → gold.a → gold.b."
 
 
 def test_names_inside_of_a_view_are_looked_up_as_spark_does(lake: Lake) -> None:

@@ -207,7 +207,7 @@ def test_a_server_that_only_fails_is_given_up(s3_server: S3Server, proxy: Proxy,
     proxy.cut = lambda _: UNAVAILABLE
     error = failure(operation, hasty(through(proxy, s3_server.settings)), f"{folder}/x")
     assert isinstance(error, StorageUnreachable)
-    assert "failed at every try, at last with" in error.message
+    assert "failed at every attempt, the last time with" in error.message
     assert proxy.cuts > 2
 
 
@@ -301,7 +301,7 @@ def answer(status: str, body: str) -> bytes:
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        ("400 Bad Request", "<Error><Code>InvalidRequest</Code></Error>", "at last with InvalidRequest"),
+        ("400 Bad Request", "<Error><Code>InvalidRequest</Code></Error>", "the last time with InvalidRequest"),
         (
             "400 Bad Request",
             "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-1</Region></Error>",
@@ -342,7 +342,7 @@ def test_what_pyiceberg_cannot_reach_is_told_like_all_else(
 def test_no_lake_is_made_on_a_server_that_writes_over_files(at: Place, proxy: Proxy) -> None:
     assert at.s3 is not None
     proxy.cut = lambda sent: WRITTEN if sent.startswith(b"PUT") else None
-    with pytest.raises(LakeError, match="writes over files"):
+    with pytest.raises(LakeError, match="overwrites existing files"):
         replace(at, s3=through(proxy, at.s3)).create()
 
 

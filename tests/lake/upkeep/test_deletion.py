@@ -87,10 +87,10 @@ def test_what_a_kill_has_left_is_deleted_by_doing_it_again(
         delete(at)
     monkeypatch.setattr(faults, "hook", None)
     if point != "delete.noted":  # until then it is a lake like any other
-        with pytest.raises(LakeError, match="was not deleted to its end") as caught:
+        with pytest.raises(LakeError, match="was deleted only in part") as caught:
             at.open()
         assert caught.value.remedy == "Delete what is left of it: mere lake delete"
-        with pytest.raises(LakeError, match="was not deleted to its end"):
+        with pytest.raises(LakeError, match="was deleted only in part"):
             at.create()
     delete(at)
     assert left(at) == []

@@ -299,7 +299,7 @@ def test_a_history_outlives_the_snapshots_that_told_it(shop: MakeShop) -> None:
     up._table.maintenance.expire_snapshots().by_ids(lost).commit()
     (step,) = up.it.plan().values()
     assert (step["action"], step["reasons"]) == ("keys", ["2 new snapshots of landing.customers"])
-    assert "it is looked at anew" in step["notes"][0]
+    assert "it is observed again" in step["notes"][0]
     up.it.run()
     times = [at for at, _ in up.observed]
     assert history_of(up.it, "dim.plain") == [

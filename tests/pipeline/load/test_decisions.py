@@ -44,7 +44,7 @@ def test_files_that_are_gone_are_told_at_every_plan(it: Shop) -> None:
     put(it, "2024-01-02", "2,Rome", header="id,city")
     it("run")
     (it.folder / "data" / "orders_2024-01-01.csv").unlink()
-    told = f"note: {TABLE}: a file that was loaded is not there any more, and the rows stay: orders_2024-01-01.csv"
+    told = f"note: {TABLE}: a file that was loaded is gone, and the rows stay: orders_2024-01-01.csv"
     shown = it("plan").stdout
     assert told in shown
     assert "nothing to do" in shown

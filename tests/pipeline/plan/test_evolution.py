@@ -120,7 +120,7 @@ def test_a_layout_alone_alters_the_table() -> None:
 @pytest.mark.parametrize(
     ("kind", "action", "reason"),
     [
-        (Kind.FULL, Action.BUILD, "a may not be null any more"),
+        (Kind.FULL, Action.BUILD, "a may no longer be null"),
         (Kind.APPEND, Action.SKIP, "up to date"),  # the next build says what it needs
     ],
 )

@@ -126,7 +126,7 @@ def test_changed_outside_is_for_the_user_to_decide() -> None:
 
 def test_a_table_that_mere_did_not_build() -> None:
     facts = lake(bronze={1: (1,)}, silver={1: (1,)})
-    assert plan(CHAIN, facts).blocked[0].reasons == ("stands there already, and mere did not build it",)
+    assert plan(CHAIN, facts).blocked[0].reasons == ("already exists, and mere did not build it",)
 
 
 def test_what_a_whole_input_means_is_declared() -> None:

@@ -19,7 +19,7 @@ FILES = {
 }
 _COMMAND = re.compile(r"mere (?:run|plan) --.*?(?=   |$)", re.MULTILINE)
 _DECIDES = re.compile("--(accept|full-refresh|forward-only|allow-breaking|no-check)")
-_RESUME = re.compile(r"(?:Mend it and go on|on top of that): +(mere run --resume \w+)$", re.MULTILINE)
+_RESUME = re.compile(r"(?:Fix it and resume|on top of that): +(mere run --resume \w+)$", re.MULTILINE)
 _UPDATE = re.compile(r"^ *(mere (?:branch update|publish) \S+)$", re.MULTILINE)
 
 
@@ -181,7 +181,7 @@ def test_what_was_exchanged_is_not_told_from_what_came_and_went(it: Shop) -> Non
     put(it, "2", "2,Rome", header="id,city")
     said = it("run", "--resume", run, "--accept", "silver.log", exit_code=1).stderr
     assert "some of them rows that came since silver.log was built" in said
-    assert "mere run   to begin anew, from what is published" in said
+    assert "mere run   to start over, from what is published" in said
     ways = printed(it("run", exit_code=1).stderr)
     typed(it, next(each for each in ways if "--full-refresh" not in each))
     assert it.rows("select id, city from silver.log") == [(1, "Oslo"), (2, "Rome")]
@@ -240,11 +240,11 @@ def test_a_run_that_failed_and_a_branch_that_was_overtaken(it: Shop) -> None:
 
 
 def test_commands_name_the_branch() -> None:
-    remedy = "mere plan --accept a.b   to keep it\nmere run --full-refresh a.b   to build it again"
+    remedy = "mere plan --accept a.b   to keep it\nmere run --full-refresh a.b   to rebuild it"
     assert on_branch(remedy, "main", "main") == remedy
     assert on_branch(remedy, "dev", "dev").splitlines() == [
         "mere plan --on dev --accept a.b   to keep it",
-        "mere run --on dev --full-refresh a.b   to build it again",
+        "mere run --on dev --full-refresh a.b   to rebuild it",
     ]
     assert on_branch(remedy, "main", "run_1a").startswith("mere plan --on run_1a --accept a.b")
 

@@ -359,7 +359,7 @@ def test_a_quarantine_follows_the_columns_of_its_table_and_is_left_behind_with_i
     it.replace(log, "severity: warn", "quarantine: true")
     it.lake.pyiceberg().create_table("silver.log__quarantine", LANDING)
     land(it, [Event(4, 4, FIRST, -4)], "landing.events")
-    assert "silver.log__quarantine stands there already, and mere did not make it" in it("run", exit_code=1).stderr
+    assert "silver.log__quarantine already exists, and mere did not make it" in it("run", exit_code=1).stderr
 
 
 def _columns(it: Shop, table: str) -> list[str]:
@@ -379,10 +379,10 @@ def test_mistakes_and_samples(shop: MakeShop) -> None:
     it.replace(windows, "assert: amount >= 0", "assert: amont >= 0")
     assert "assert(amont >= 0): there is no column `amont`. Did you mean amount?" in it("run", exit_code=1).stderr
     _, said = it.failed_run("--no-check")  # Spark sees it, too
-    assert "models/silver/windows.sql:5: assert(amont >= 0) cannot be asked of the rows" in said
+    assert "models/silver/windows.sql:5: assert(amont >= 0) cannot be checked on the rows" in said
     it.replace(windows, "assert: amont >= 0", "assert: amount >= 0")
     it.replace(windows, "city_id, at,", "city_id AS _run, at,")
-    assert "has a column _run, as its quarantine has" in it.failed_run()[1]
+    assert "has a column _run, a name that its quarantine uses" in it.failed_run()[1]
     it.replace(windows, "city_id AS _run, at,", "at + INTERVAL 1 DAY AS at,")
     it.replace(windows, "-- batch: 1", "-- inputs: {landing.events: {time: at}}")
     assert "returned rows outside of the windows" in it.failed_run()[1]

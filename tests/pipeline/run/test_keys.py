@@ -108,7 +108,7 @@ def test_a_key_is_written_and_asked_without_a_build(shop: MakeShop) -> None:
     it("revert", "main")
     assert (key_in(it, "gold.orders"), set(it.plan())) == ("id", {"gold.orders"})
     it.replace("models/gold/orders.sql", "-- key: [id, at]\n", "")
-    assert it.plan()["gold.orders"]["reasons"] == ["it has no key any more"]
+    assert it.plan()["gold.orders"]["reasons"] == ["it no longer has a key"]
     it("run", "gold.orders")
     assert key_in(it, "gold.orders") is None
 

@@ -322,7 +322,7 @@ def test_a_model_that_was_removed_or_renamed_leaves_its_table_until_the_user_say
     it.write({"models/gold/by_day.sql": DAILY.replace("silver.events", "landing.events")})
     it.remove("models/gold/daily.sql")
     said = it("plan").stdout
-    assert "gold.daily is on main, but no model makes it any more." in said
+    assert "gold.daily is on main, but no model makes it now." in said
     assert "mere rename gold.daily gold.by_day" in said
     it("rename", "gold.daily", "gold.by_day")
     assert it.plan() == {}

@@ -85,7 +85,7 @@ PROBLEMS = {
     "the model's key has 1 columns, and 2 are named here": sql(
         "SELECT id FROM s.t", "key: id", "inputs: {s.t: {key: [id, x]}}"
     ),
-    "`dya` is not of the model's key. Did you mean day?": sql(
+    "`dya` is not in the model's key. Did you mean day?": sql(
         "SELECT id, day FROM s.t", "key: [id, day]", "inputs: {s.t: {key: {dya: day}}}"
     ),
     "`key` of s.t has no effect: the model is append": {

@@ -93,7 +93,7 @@ def test_a_file_may_hold_several_models_and_none(project: MakeProject) -> None:
         (', on_change="rebuild"', "", 15, "which windows a change of seeds.zones touches"),
         ('on_change="rebuild"', 'on_change="maybe"', 15, "`on_change` cannot be `maybe`"),
         ('on_change="rebuild"', 'new_rows=True', 15, "`new_rows` of seeds.zones has no effect"),
-        ('raw=table("bronze.trips", time="at")', "raw", 14, "what to give to the parameter `raw`"),
+        ('raw=table("bronze.trips", time="at")', "raw", 14, "what to pass to the parameter `raw`"),
         ('raw=table("bronze.trips", time="at")', "now", 13, "the parameter `now` needs a precision"),
         ("return raw", "return (", 17, "not valid Python"),
         ("def trips(", "async def trips(", 13, "cannot be an async function"),

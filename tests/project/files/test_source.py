@@ -225,7 +225,7 @@ def test_a_function(project: MakeProject) -> None:
     [
         ("columns: {a: int}", "does not say where its data is"),
         ("files: a.csv\nrest: {url: x}", "has `files` and `rest`"),
-        ("files: a.dat", "cannot be told by their name"),
+        ("files: a.dat", "is not clear from their names"),
         ("files: a.csv\nfromat: csv", "unknown key `fromat`"),
         ("files: a.parquet\ncsv: {header: true}", "`csv` has no effect"),
         ("files: a.csv\ns3: {region: eu}", "`s3` has no effect"),
@@ -246,7 +246,7 @@ def test_a_function(project: MakeProject) -> None:
         ("rest: {url: https://h}\nbatch: 5", "`batch` has no effect"),
         ("database: {url: 'postgresql://u:secret@h/d', table: t}", "holds a password"),
         ("database: {url: 'postgresql://h/d'}", "needs a `table` or a `query`"),
-        ("database: {url: 'postgresql://h/d', table: t, overlap: 5}", "says nothing without a `cursor`"),
+        ("database: {url: 'postgresql://h/d', table: t, overlap: 5}", "has no effect without a `cursor`"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(project: MakeProject, text: str, message: str) -> None:

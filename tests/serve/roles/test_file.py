@@ -167,7 +167,7 @@ WRONG = {
     # YAML's own ways to say something else than is seen.
     "x: &x {tables: '*'}\nroles: {ann: *x}": (1, "unknown key `x`"),
     "roles: {ann: &a {tables: gold.*}, bob: {<<: *a, refs: main}}": (1, "`<<` takes keys from elsewhere"),
-    "roles: &r {ann: *r}": (1, "stands within itself"),
+    "roles: &r {ann: *r}": (1, "contains itself"),
     "roles: {ann: {tables: !!binary Z29sZC4q}}": (1, "a type of its own"),
     "roles: {ann: {tables: !mine gold.*}}": (1, "a type of its own"),
     "roles: {ann: {tables: !!set {gold.x, gold.y}}}": (1, "a type of its own"),

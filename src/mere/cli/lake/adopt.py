@@ -31,10 +31,10 @@ from mere.words import counted, size
     "--metadata",
     multiple=True,
     metavar="FILE",
-    help="Which metadata file is meant, of a table in a folder that has several; once for each such table.",
+    help="The metadata file to take for a table whose folder has several. May be repeated.",
 )
-@click.option("--newest", is_flag=True, help="Where that is not certain, the newest, of whichever branch it is.")
-@click.option("--dry-run", is_flag=True, help="List the tables and what speaks against them; change nothing.")
+@click.option("--newest", is_flag=True, help="Where it is not clear which to take, take the newest, from any branch.")
+@click.option("--dry-run", is_flag=True, help="List the tables, and why any is refused; change nothing.")
 @message_option
 @json_option
 @click.pass_context
@@ -53,7 +53,7 @@ def adopt(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Put Iceberg tables that exist already onto a branch, in one commit, without copying data.
+    """Put existing Iceberg tables onto a branch, in one commit, without copying data.
 
     SOURCE is a metadata file, a table's folder, a Hadoop warehouse, a database with an Iceberg catalog (sqlite:///FILE,
     postgresql://…) or a REST catalog (https://…). It is only read. TABLE is a name or a pattern such as 'sales.*';
@@ -93,7 +93,7 @@ def _print_tables(done: Adoption) -> None:
             click.echo(f"refused {table.name}: {reason}")
     for folder in done.left_out:
         click.echo(
-            f"left out {folder}: main did not have it; to take it all the same, name one of its files: --metadata"
+            f"left out {folder}: main did not have it; to adopt it anyway, name one of its files with --metadata"
         )
     if done.doubt:
         say(done.doubt)

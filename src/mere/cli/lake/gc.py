@@ -18,10 +18,12 @@ _NAMES = 5
 
 
 @click.command(epilog=example("mere gc --dry-run", "mere gc --keep 90d"))
-@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
-@click.option("--grace", type=Age(), default=GRACE, metavar="AGE", help="How long a file must be unreachable. [24h]")
-@click.option("--keep", type=Age(), metavar="AGE", help="Give up commits older than this. [all are kept]")
-@click.option("--keep-runs", type=Age(), default=KEEP_RUNS, metavar="AGE", help="How long dead runs stay. [7d]")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
+@click.option(
+    "--grace", type=Age(), default=GRACE, metavar="AGE", help="How long a file must have been unreachable. [24h]"
+)
+@click.option("--keep", type=Age(), metavar="AGE", help="Keep only commits younger than this. [all]")
+@click.option("--keep-runs", type=Age(), default=KEEP_RUNS, metavar="AGE", help="How long to keep dead runs. [7d]")
 @json_option
 @click.pass_context
 def gc(
@@ -29,7 +31,7 @@ def gc(
 ) -> None:
     """Delete the files that no branch, tag, commit or run can reach, in two phases, and the branches of dead runs.
 
-    A file or commit that is found unreachable is doomed; the first gc after the grace time deletes it, if it still is.
+    A file found unreachable is marked; the first gc after the grace time deletes it if it still is. So with commits.
     An AGE is a number with s, m, h, d or w.
     """
     swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
@@ -94,19 +96,19 @@ def _whose(reason: Kept, swept: Sweep) -> str:
 @json_option
 @click.pass_context
 def relocate(ctx: click.Context, path: str | None, as_json: bool) -> None:
-    """Mend the paths in a lake whose files were moved or copied. Default: the lake of mere.yaml.
+    """Fix the paths in a lake whose files were moved or copied. Default: the lake of mere.yaml.
 
-    Data files are not touched. A copy of a folder with its catalog.db becomes a lake of its own, independent of its
-    original. A catalog in Postgres is one, however often the files are copied: from now on it points to the new place.
+    Data files are not touched. A copied folder with its catalog.db becomes a lake of its own, independent of its
+    original. A catalog in Postgres stays one, however often the files are copied: it then points to the new place.
     """
-    with progress("mending metadata", as_json) as advance:
+    with progress("fixing metadata", as_json) as advance:
         address = _address(ctx, path)
         done = Lake.relocate(address.path, catalog=address.catalog, s3=address.s3, progress=advance)
     if as_json:
         print_json(vars(done) | {"moved": done.moved})
     elif done.moved:
         say(
-            f"{done.root} was at {done.old_root}: {counted(done.pointers, 'pointer')} mended,"
+            f"{done.root} was at {done.old_root}: {counted(done.pointers, 'pointer')} fixed,"
             f" {counted(done.files, 'file')} rewritten ({size(done.size)})"
         )
         if done.copied:

@@ -15,13 +15,13 @@ from mere.words import size
 @click.command(epilog=example("mere growth bronze.trips", "mere growth bronze.trips --at main@2d --json"))
 @click.argument("table")
 @click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
-@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most this many.")
 @json_option
 @click.pass_context
 def growth(ctx: click.Context, table: str, at: str, limit: int, as_json: bool) -> None:
-    """How a table grew, snapshot by snapshot: each is read by time travel and its rows are counted.
+    """Show how a table grew, snapshot by snapshot: reads each by time travel and counts its rows.
 
-    What was compacted, expired or rolled back is not there any more; mere log has all commits.
+    Snapshots that were compacted, expired or rolled back are gone; mere log has all commits.
     """
     from mere.lake.query.growth import growth as grown
 

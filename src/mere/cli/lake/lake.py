@@ -19,7 +19,7 @@ _NAMED = 20
 
 @click.group(epilog=example("mere lake delete --dry-run", "mere lake delete --yes"))
 def lake() -> None:
-    """The lake as a whole."""
+    """Delete the lake."""
 
 
 @lake.command(
@@ -27,14 +27,14 @@ def lake() -> None:
     epilog=example("mere lake delete --dry-run", "mere --profile team lake delete", "mere lake delete --yes --json"),
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @json_option
 @click.pass_context
 def delete(ctx: click.Context, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Delete the lake of mere.yaml, or that of --lake: its catalog, all its tables, branches and history.
 
-    It says what will go, and asks. The project stays, and so do files of adopted tables that are outside of the lake.
-    Nothing is deleted while a run is going on, or if there is anything in the lake's folder that is not the lake's.
+    Lists what it will delete, and asks. The project stays, and so do files of adopted tables outside of the lake.
+    Deletes nothing while a run is in progress, or if the lake's folder holds anything that is not the lake's.
     """
     if as_json and not (yes or dry_run):
         raise UsageError("With --json nobody is asked.", remedy="Add --yes to delete, or --dry-run to look.")
@@ -55,7 +55,7 @@ def delete(ctx: click.Context, yes: bool, dry_run: bool, as_json: bool) -> None:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("Nobody is there to be asked. Nothing was changed.", remedy="Add --yes to delete it.")
+        raise UsageError("There is nobody to ask. Nothing was changed.", remedy="Add --yes to delete it.")
     return click.confirm("Delete all of it? There is no way back.")
 
 

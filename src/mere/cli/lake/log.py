@@ -17,17 +17,19 @@ from mere.lake.refs.publish import Publication
 from mere.names import run_of
 from mere.words import counted, moment
 
-message_option = click.option("-m", "--message", help="Why; shown by mere log.")
+message_option = click.option("-m", "--message", help="The reason, shown by mere log.")
 
 
 @click.command(epilog=example("mere log", "mere log dev -n 5", "mere log --table gold.daily_revenue"))
 @click.argument("ref", default="main")
 @click.option("--table", metavar="TABLE", help="Only commits that changed this table.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many."
+)
 @json_option
 @click.pass_context
 def log(ctx: click.Context, ref: str, table: str | None, limit: int, as_json: bool) -> None:
-    """Who changed what and when: the commits that lead to REF, newest first."""
+    """Show who changed what and when: the commits that lead to REF, newest first."""
     commits = list(islice(open_lake(ctx).log(ref, table), limit))
     if as_json:
         print_json([commit.to_dict() for commit in commits])
@@ -59,7 +61,7 @@ def _print_commit(commit: Commit) -> None:
 def publish(
     ctx: click.Context, branch: str, into: str | None, dry_run: bool, message: str | None, as_json: bool
 ) -> None:
-    """Put everything that BRANCH changed onto its target, in one atomic commit, or nothing at all."""
+    """Put everything that BRANCH changed onto its target, in one atomic commit or not at all."""
     lake = open_lake(ctx)
     if not dry_run:
         _refuse_runs(lake, branch)
@@ -82,8 +84,8 @@ def _refuse_runs(lake: Lake, branch: str) -> None:
     ref = lake.store.ref(branch)
     if ref and ref.kind is RefKind.RUN:
         raise UsageError(
-            f"{branch} is the branch of a run that did not come to its end. Nothing was published.",
-            remedy=f"Mend what failed and go on: mere run --resume {run_of(branch)}",
+            f"{branch} is the branch of a run that did not finish. Nothing was published.",
+            remedy=f"Fix what failed and resume: mere run --resume {run_of(branch)}",
         )
 
 
@@ -105,13 +107,13 @@ def _print_publication(result: Publication, dry_run: bool) -> None:
 
 @click.command(epilog=example("mere revert 3fa9c1d2", "mere revert --to main@2h"))
 @click.argument("commit", required=False)
-@click.option("--to", metavar="REF", help="Instead: make the branch what the lake was at REF.")
+@click.option("--to", metavar="REF", help="Go back to the state at REF.")
 @click.option("--on", default="main", show_default=True, metavar="BRANCH", help="The branch to commit to.")
 @message_option
 @json_option
 @click.pass_context
 def revert(ctx: click.Context, commit: str | None, to: str | None, on: str, message: str | None, as_json: bool) -> None:
-    """Undo COMMIT, or everything since a ref, by a new commit. Nothing is lost: the undone commits stay in the log."""
+    """Undo COMMIT, or everything since a ref, in a new commit. Nothing is lost: the undone commits stay in the log."""
     if (commit is None) == (to is None):
         raise UsageError("Name a commit to undo, or --to REF, not both.", remedy="See mere revert --help.")
     lake = open_lake(ctx)

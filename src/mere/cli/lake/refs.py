@@ -53,7 +53,7 @@ def _list(lake: Lake, as_json: bool, *kinds: RefKind) -> None:
 def _lists(ctx: click.Context, as_json: bool) -> bool:
     """Whether the group was called by itself."""
     if ctx.invoked_subcommand and as_json:
-        raise UsageError(f"--json goes behind {ctx.invoked_subcommand}.")
+        raise UsageError(f"--json goes after {ctx.invoked_subcommand}.")
     return ctx.invoked_subcommand is None
 
 
@@ -65,7 +65,7 @@ class _Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             raise UsageError(
-                f"mere {ctx.info_name} has no verb {args[0]!r}.",
+                f"mere {ctx.info_name} has no subcommand {args[0]!r}.",
                 remedy=f"To make one: mere {ctx.info_name} create {args[0]}. To see all: mere {ctx.info_name}",
             )
         return super().resolve_command(ctx, args)
@@ -87,12 +87,12 @@ def _deleted(lake: Lake, patterns: tuple[str, ...], dry_run: bool, as_json: bool
         return
     will = "would be deleted; it is" if dry_run else "deleted; it was"
     for ref in done.refs:
-        say(f"{ref.kind} {ref.name} {will} at commit {at[ref.name]['commit'][:10]}, which stays until mere gc")
+        say(f"{ref.kind} {ref.name} {will} at commit {at[ref.name]['commit'][:10]}, kept until mere gc")
     for ref in done.spared:
-        say(f"{ref.name} was left: the run is still going on")
+        say(f"{ref.name} was kept: its run is in progress")
 
 
-_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be deleted; change nothing.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 
 
 @click.group(
@@ -112,13 +112,13 @@ def branch(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def branch_list(ctx: click.Context, as_json: bool) -> None:
-    """All branches, with the commit each is at."""
+    """List all branches, with the commit each is at."""
     _list(open_lake(ctx), as_json, RefKind.BRANCH, RefKind.RUN)
 
 
 @branch.command("create", epilog=example("mere branch create dev", "mere branch create old --from main@2d"))
 @click.argument("name")
-@click.option("--from", "at", default="main", show_default=True, metavar="REF", help="Where it starts: any ref.")
+@click.option("--from", "at", default="main", show_default=True, metavar="REF", help="The ref to start from.")
 @json_option
 @click.pass_context
 def branch_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None:
@@ -133,22 +133,22 @@ def branch_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None
 @json_option
 @click.pass_context
 def branch_delete(ctx: click.Context, names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Delete branches, by name or by pattern (* ? []). What they published stays where it was published.
+    """Delete branches, by name or by pattern (* ? []). What they published stays published.
 
-    If one of them cannot be deleted, none is. A pattern passes over main, and over runs that are still going on.
+    If one of them cannot be deleted, none is. A pattern skips main, and runs in progress.
     """
     _deleted(open_lake(ctx), names, dry_run, as_json, RefKind.BRANCH, RefKind.RUN)
 
 
 @branch.command("update", epilog=example("mere branch update dev", "mere branch update dev --no-run"))
 @click.argument("name")
-@click.option("--no-run", is_flag=True, help="Do not build again what that touches.")
+@click.option("--no-run", is_flag=True, help="Do not rebuild the models that the changes touch.")
 @json_option
 @click.pass_context
 def branch_update(ctx: click.Context, name: str, no_run: bool, as_json: bool) -> None:
-    """Bring the changes of its parent into a branch; what they touch of the branch's own models is built again.
+    """Bring the changes of its parent into a branch, and rebuild the branch's own models that they touch.
 
-    Models that were built from a part of the data are left as they are. With --json, each event is a line.
+    Models that were built from a part of the data are left as they are. --json prints each event as a line.
     """
     from mere.cli.project.events import Watch, open_to_run
 
@@ -176,17 +176,17 @@ def tag(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def tag_list(ctx: click.Context, as_json: bool) -> None:
-    """All tags."""
+    """List all tags."""
     _list(open_lake(ctx), as_json, RefKind.TAG)
 
 
 @tag.command("create", epilog=example("mere tag create v1", "mere tag create q3 --at main@2026-09-30T23:59"))
 @click.argument("name")
-@click.option("--at", default="main", show_default=True, metavar="REF", help="What it names: any ref.")
+@click.option("--at", default="main", show_default=True, metavar="REF", help="The ref to name.")
 @json_option
 @click.pass_context
 def tag_create(ctx: click.Context, name: str, at: str, as_json: bool) -> None:
-    """Give a commit a name that stays."""
+    """Give a commit a permanent name."""
     lake = open_lake(ctx)
     _created(lake, lake.tag(name, at), as_json)
 

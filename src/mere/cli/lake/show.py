@@ -33,14 +33,16 @@ _WIDTH = 80  # of a value in a list of changes
 )
 @click.argument("table")
 @click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
-@click.option("--history", "through_time", is_flag=True, help="Instead: the table at each commit that changed it.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option("--history", "through_time", is_flag=True, help="Show the table at each commit that changed it.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many."
+)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, table: str, at: str, through_time: bool, limit: int, as_json: bool) -> None:
-    """What a table or view is: columns, partitioning, properties, size, snapshots; the SQL of a view.
+    """Describe a table or view: columns, partitioning, properties, size, snapshots; the SQL of a view.
 
-    Told by its metadata alone: neither a data file nor a manifest is read.
+    Reads metadata only, no data files or manifests.
     """
     lake = open_lake(ctx)
     if through_time:

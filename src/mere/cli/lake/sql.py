@@ -17,7 +17,7 @@ from mere.words import moment
 @json_option
 @click.pass_context
 def tables(ctx: click.Context, at: str, as_json: bool) -> None:
-    """The tables and views of a ref, with rows, files and size."""
+    """List the tables and views of a ref, with rows, files and size."""
     found = open_lake(ctx).at(at)
     if as_json:
         print_json(found.to_dict())
@@ -37,11 +37,15 @@ def tables(ctx: click.Context, at: str, as_json: bool) -> None:
     )
 )
 @click.argument("query")
-@click.option("--at", default="main", show_default=True, metavar="REF", help="Where schema.table is looked up.")
+@click.option(
+    "--at", default="main", show_default=True, metavar="REF", help="The ref on which to look up schema.table."
+)
 @click.option("--format", "style", type=click.Choice(["table", *rendering.WRITERS]), default="table", show_default=True)
 @click.option("--json", "style", flag_value="json", help="The same as --format json.")
-@click.option("--spark", is_flag=True, help="In Spark's SQL, on the warm engine: mere engine start.")
-@click.option("-n", "--max-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="Of a table.")
+@click.option("--spark", is_flag=True, help="Run Spark SQL on the warm engine: mere engine start.")
+@click.option(
+    "-n", "--max-rows", type=click.IntRange(min=1), default=1000, show_default=True, help="With --format table."
+)
 @click.pass_context
 def sql(ctx: click.Context, query: str, at: str, style: str, spark: bool, max_rows: int) -> None:
     """Run one SQL query over one commit of a ref, with DuckDB, without a JVM. QUERY may be - for standard input.

@@ -21,14 +21,14 @@ from mere.values import cell
 )
 @click.argument("select", nargs=-1, metavar="[SELECT]…")
 @click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
-@click.option("--spark", is_flag=True, help="Run them on Spark: for those that DuckDB cannot run.")
+@click.option("--spark", is_flag=True, help="Run them on Spark, including those that DuckDB cannot run.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
 @json_option
 @click.pass_context
 def audit(
     ctx: click.Context, select: tuple[str, ...], at: str, spark: bool, variables: tuple[str, ...], as_json: bool
 ) -> None:
-    """Run the audits of the project's models on any ref. Nothing is built, and no JVM is started.
+    """Run the audits of the project's models on any ref. Builds nothing and starts no JVM.
 
     SELECT: names, globs ('gold.*'), tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
     Default: all models.

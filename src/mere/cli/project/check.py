@@ -12,15 +12,15 @@ from mere.cli.output import example, json_option, open_project, print_json, say,
 
 @click.command(epilog=example("mere check", "mere check 'gold.*' --strict", "mere check --at dev --var currency=USD"))
 @click.argument("select", nargs=-1)
-@click.option("--at", metavar="REF", help="The ref on which tables that no model makes are looked up. Default: main.")
-@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="In place of the one in mere.yaml.")
-@click.option("--strict", is_flag=True, help="Warnings are errors.")
+@click.option("--at", metavar="REF", help="The ref on which to look up tables that no model makes. Default: main.")
+@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Instead of the one in mere.yaml.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @json_option
 @click.pass_context
 def check(
     ctx: click.Context, select: Sequence[str], at: str | None, variables: Sequence[str], strict: bool, as_json: bool
 ) -> None:
-    """Look for mistakes in the project's files, without a JVM. Exits with 1 if there are errors.
+    """Check the project's files for mistakes, without a JVM. Exits with 1 if there are errors.
 
     SELECT: names, globs ('gold.*'), tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
     Default: all models.

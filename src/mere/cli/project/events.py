@@ -244,7 +244,7 @@ def _updated(event: Updated) -> str:
         lines.append(f"changed on both, so it is as {event.parent} has it: {', '.join(event.dropped)}")
     if event.after != event.before:
         back = f"mere revert --to {event.before[:10]} --on {event.branch}"
-        lines.append(f"it was at commit {event.before[:10]}, which stays until mere gc; to go back: {back}")
+        lines.append(f"it was at commit {event.before[:10]}, kept until mere gc; to go back: {back}")
     return "\n".join(lines)
 
 

@@ -36,9 +36,13 @@ def _shared(command: Command) -> Command:
     """What every dataset takes."""
     for decorate in (
         json_option,
-        click.option("--force", is_flag=True, help="Write over files that differ."),
+        click.option("--force", is_flag=True, help="Overwrite files that differ."),
         click.option(
-            "--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Another one: other rows."
+            "--seed",
+            type=click.IntRange(0, 2**32 - 1),
+            default=1,
+            show_default=True,
+            help="Another seed gives other rows.",
         ),
         click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path)),
     ):
@@ -58,15 +62,15 @@ def _start_option(default: str, what: str) -> Callable[[Command], Command]:
     )
 )
 def generate() -> None:
-    """Write files with the columns, the sizes and the dirt of real ones, from a seed.
+    """Generate sample files, as large and as dirty as real ones, from a seed.
 
-    The same seed and options give the same files everywhere. Files that are there and differ are not written over.
+    The same seed and options give the same files everywhere. Existing files that differ are not overwritten.
     """
 
 
 @generate.command("taxi", epilog=example("mere generate taxi --months 12 --rows 3000000 --start 2024-01 data"))
 @click.option("--months", type=click.IntRange(1), default=3, show_default=True, help="How many files.")
-@click.option("--rows", type=click.IntRange(1), default=100_000, show_default=True, help="Of each month.")
+@click.option("--rows", type=click.IntRange(1), default=100_000, show_default=True, help="How many rows in each month.")
 @_start_option("2024-01", "The first month.")
 @_shared
 def generate_taxi(months: int, rows: int, start: datetime, seed: int, folder: Path, force: bool, as_json: bool) -> None:
@@ -77,7 +81,9 @@ def generate_taxi(months: int, rows: int, start: datetime, seed: int, folder: Pa
 
 
 @generate.command("market", epilog=example("mere generate market --days 60 --poison 0.001 data"))
-@click.option("--days", type=click.IntRange(1), default=60, show_default=True, help="Trading days, a file each.")
+@click.option(
+    "--days", type=click.IntRange(1), default=60, show_default=True, help="How many trading days; one file each."
+)
 @click.option("--tickers", type=click.IntRange(1, 17_576), default=50, show_default=True, help="How many stocks.")
 @click.option("--poison", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share of malformed lines.")
 @click.option(
@@ -103,7 +109,9 @@ def generate_market(
 
 
 @generate.command("jaffle", epilog=example("mere generate jaffle --customers 500 --days 365 data"))
-@click.option("--customers", type=click.IntRange(1), default=500, show_default=True, help="Who ever join.")
+@click.option(
+    "--customers", type=click.IntRange(1), default=500, show_default=True, help="How many customers join in all."
+)
 @click.option(
     "--days", type=click.IntRange(1, 36_500), default=365, show_default=True, help="An export for each month."
 )
@@ -112,7 +120,7 @@ def generate_market(
 def generate_jaffle(
     customers: int, days: int, start: datetime, seed: int, folder: Path, force: bool, as_json: bool
 ) -> None:
-    """A shop: customers, orders and payments as CSV, as of the last day, and an export of each month in exports/."""
+    """A shop: customers, orders and payments as CSV, as of the last day, with an export of each month in exports/."""
     from mere.generate.jaffle import Jaffle
 
     _write(Jaffle(customers, days, seed, start), folder, force, as_json)

@@ -68,7 +68,7 @@ class Generated(NamedTuple):
 )
 @click.argument("folder", default=".", metavar="[DIR]")
 @click.option("--example", "name", metavar="NAME", help=f"Start from a worked example: {', '.join(examples.names())}.")
-@click.option("--create-bucket", is_flag=True, help="Make the bucket of a lake on S3, if there is none.")
+@click.option("--create-bucket", is_flag=True, help="Create the bucket of a lake on S3 if it does not exist.")
 @json_option
 @click.pass_context
 def init(ctx: click.Context, folder: str, name: str | None, create_bucket: bool, as_json: bool) -> None:
@@ -99,7 +99,7 @@ def init(ctx: click.Context, folder: str, name: str | None, create_bucket: bool,
         say(f"made the bucket of {path}")
     say(f"made {' and '.join(str({'project': file, 'lake': path}[part]) for part, made in new.items() if made)}")
     if generated:
-        say(f"{generated}\nmore of it, in {root}: {generated.more}")
+        say(f"{generated}\nfor more, in {root}: {generated.more}")
     click.echo(as_typed(_NEXT) if project else _FIRST_MODEL + as_typed(_NEXT))
 
 
@@ -129,7 +129,7 @@ def _make_lake(address: Address, folder: str) -> None:
         words = ["mere", "init", *([folder] if folder != "." else [])]
         raise BucketMissing(
             error.message,
-            remedy=f"Make it as well: {shlex.join(words)} --create-bucket\n"
+            remedy=f"Create it as well: {shlex.join(words)} --create-bucket\n"
             "Or correct `lake` or `s3.endpoint` in mere.yaml.",
         ) from None
 
@@ -158,13 +158,13 @@ def _is_lake(address: Address) -> bool:
 
 @click.group(epilog=example("mere java show", "mere java install"))
 def java() -> None:
-    """The Java that Spark runs on."""
+    """Show or install the Java that Spark runs on."""
 
 
 @java.command("show", epilog=example("mere java show"))
 @json_option
 def java_show(as_json: bool) -> None:
-    """Which Java is used, or what to install if none fits."""
+    """Show which Java is used, or what to install if none fits."""
     found = jvm.find()
     if as_json:
         print_json({"home": str(found.home), "version": found.version})

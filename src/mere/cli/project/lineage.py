@@ -26,13 +26,13 @@ from mere.words import counted
     )
 )
 @click.argument("name", required=False, metavar="[TABLE[.COLUMN]|SELECT]")
-@click.option("--up", "way", flag_value="up", help="Only what it is made of.")
-@click.option("--down", "way", flag_value="down", help="Only what is made of it.")
+@click.option("--up", "way", flag_value="up", help="Show only what it is made of.")
+@click.option("--down", "way", flag_value="down", help="Show only what is made of it.")
 @json_option
 @click.option("--mermaid", "drawing", flag_value="mermaid", help="Print a flowchart for Markdown.")
-@click.option("--html", "drawing", flag_value="html", help="Print a page to look at, in one file.")
-@click.option("--at", metavar="REF", help="The ref on which tables that no model makes are looked up. Default: main.")
-@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="In place of the one in mere.yaml.")
+@click.option("--html", "drawing", flag_value="html", help="Print an HTML page, in one file.")
+@click.option("--at", metavar="REF", help="The ref on which to look up tables that no model makes. Default: main.")
+@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Instead of the one in mere.yaml.")
 @click.pass_context
 def lineage(
     ctx: click.Context,
@@ -43,13 +43,13 @@ def lineage(
     at: str | None,
     variables: Sequence[str],
 ) -> None:
-    """What a column, or all columns of a table, are made of, and what is made of them, without a JVM.
+    """Show what a column or a table is made of, and what is made of it, without a JVM.
 
-    Without a name: which tables of the project are made of which. SELECT is a part of them: a glob ('gold.*'),
+    Without a name: which tables of the project are made of which. SELECT limits them: a glob ('gold.*'),
     tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
     """
     if as_json and drawing:
-        raise UsageError(f"--json and --{drawing} are two outputs.", remedy="Leave one of them out.")
+        raise UsageError(f"--json and --{drawing} exclude each other.", remedy="Leave out one of them.")
     found = open_project(ctx, variables, with_lake=False).lineage(name, way=way, at=at)
     if isinstance(found, ColumnLineage):
         tell_without_lake(found.without_lake)

@@ -12,14 +12,14 @@ from mere.words import counted
 
 
 @click.command(epilog=example("mere manifest --json", "mere manifest --at main@1d --json > manifest.json"))
-@click.option("--at", default="main", show_default=True, metavar="REF", help="The ref whose state is shown.")
-@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="In place of the one in mere.yaml.")
+@click.option("--at", default="main", show_default=True, metavar="REF", help="The ref whose state to show.")
+@click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Instead of the one in mere.yaml.")
 @json_option
 @click.pass_context
 def manifest(ctx: click.Context, at: str, variables: Sequence[str], as_json: bool) -> None:
-    """The project and its state at a ref, as one document for other tools. Starts no JVM.
+    """Describe the project and its state at a ref, as one document for other tools. Starts no JVM.
 
-    --json prints all of it; its form is versioned and described by a JSON Schema. Without it, a summary.
+    --json prints all of it, in a versioned format with a JSON Schema. Without it, a summary.
     """
     found = open_project(ctx, variables).manifest(at)
     if as_json:

@@ -22,16 +22,18 @@ def choosing(command: Command) -> Command:
     for option in reversed(
         (
             click.argument("select", nargs=-1, metavar="[SELECT]…"),
-            click.option("--select", "more", multiple=True, metavar="SELECT", help="Another way to say [SELECT]."),
+            click.option("--select", "more", multiple=True, metavar="SELECT", help="The same as [SELECT]."),
             click.option("--on", default="main", show_default=True, metavar="BRANCH", help="The branch to build for."),
-            click.option("--full-refresh", is_flag=True, help="Build the selected models again, all of them."),
-            click.option("--from", "start", metavar="TIME", help="Build windows from here on, due or not."),
-            click.option("--to", "end", metavar="TIME", help="Build windows up to here, without it."),
-            click.option("--forward-only", is_flag=True, help="New code for new windows; what is built stays."),
-            click.option("--allow-breaking", is_flag=True, help="Let columns be dropped or narrowed."),
-            click.option("--limit-windows", type=click.IntRange(min=1), metavar="N", help="Only the newest N windows."),
+            click.option("--full-refresh", is_flag=True, help="Rebuild the selected models from scratch."),
+            click.option("--from", "start", metavar="TIME", help="Build windows from this time on, due or not."),
+            click.option("--to", "end", metavar="TIME", help="Build windows up to, but not including, this time."),
+            click.option("--forward-only", is_flag=True, help="Use new code for new windows only; keep what is built."),
+            click.option("--allow-breaking", is_flag=True, help="Allow columns to be dropped or narrowed."),
+            click.option(
+                "--limit-windows", type=click.IntRange(min=1), metavar="N", help="Build only the newest N windows."
+            ),
             click.option("--sample", metavar="SHARE", help="Read only a share of each input, such as 1%."),
-            click.option("--no-check", is_flag=True, help="Go on although mere check finds errors."),
+            click.option("--no-check", is_flag=True, help="Run even if mere check finds errors."),
             click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
         )
     ):
@@ -51,7 +53,7 @@ def chosen(options: Mapping[str, Any]) -> dict[str, Any]:
     )
 )
 @choosing
-@click.option("--accept", multiple=True, metavar="MODEL", help="Take the model as built, as it stands now.")
+@click.option("--accept", multiple=True, metavar="MODEL", help="Accept the model's table as it is now.")
 @click.option("--exit-code", is_flag=True, help="Exit with 3 if there is something to do, 4 if a decision is needed.")
 @json_option
 @click.pass_context
@@ -64,7 +66,7 @@ def plan(
     variables: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """What a run would build, and why. Nothing is started and nothing is changed, unless a change is accepted.
+    """Show what a run would build, and why. Starts nothing and changes nothing, except with --accept.
 
     SELECT: names, globs ('gold.*'), tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
     Default: all models.
@@ -119,4 +121,4 @@ def print_plan(due: Plan) -> None:
 
 
 def _why_left(each: LeftBehind) -> str:
-    return f"no rule of {each.quarantine_of} quarantines" if each.quarantine_of else "no model makes it any more"
+    return f"no rule of {each.quarantine_of} quarantines" if each.quarantine_of else "no model makes it now"

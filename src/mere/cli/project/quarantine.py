@@ -25,7 +25,7 @@ _at_option = click.option("--at", default="main", show_default=True, metavar="RE
 @json_option
 @click.pass_context
 def quarantine(ctx: click.Context, at: str, as_json: bool) -> None:
-    """Rows that broke a rule and were put aside, of all tables of a ref."""
+    """List or retry quarantined rows: rows that broke a rule and were kept out of their table."""
     if ctx.invoked_subcommand is None:
         _show(ctx, (), at, as_json)
         return
@@ -43,7 +43,7 @@ def quarantine(ctx: click.Context, at: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def quarantine_list(ctx: click.Context, tables: tuple[str, ...], at: str, as_json: bool) -> None:
-    """How many rows are in quarantine, by table, rule and run. A row that breaks two rules counts for both.
+    """Count the rows in quarantine by table, rule and run. A row that breaks two rules counts for both.
 
     TABLE: a model, or its quarantine. Default: all.
     """
@@ -69,7 +69,7 @@ def _show(ctx: click.Context, tables: Sequence[str], at: str, as_json: bool) -> 
 @click.argument("tables", nargs=-1, metavar="[TABLE]…")
 @click.option("--on", default="main", show_default=True, metavar="BRANCH", help="The branch to build for.")
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
-@click.option("-m", "--message", help="Why; shown by mere log.")
+@click.option("-m", "--message", help="The reason, shown by mere log.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @click.pass_context
 def quarantine_retry(
@@ -80,12 +80,12 @@ def quarantine_retry(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Build again what the quarantined rows belong to, by the rules and the data of today: a run like any other.
+    """Retry quarantined rows with today's rules and data, in a run like any other.
 
     \b
-    Incremental models: the windows of these rows. Append models: rows that break no rule any more are moved to
-    the table. Merge models: their keys. All others: whole. TABLE: a model, or its quarantine. Default: all that have
-    rows in quarantine.
+    Incremental models: their windows are rebuilt. Append models: rows that no longer break a rule move to the
+    table. Merge models: their keys are rebuilt. All others: the whole table is. TABLE: a model, or its quarantine.
+    Default: all that have rows in quarantine.
     Exit codes: those of mere run.
     """
     with Watch(as_json) as watch:

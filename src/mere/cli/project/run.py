@@ -38,13 +38,13 @@ from mere.words import size as bytes_shown
     )
 )
 @choosing
-@click.option("--resume", metavar="ID", help="Go on with a run that failed or was interrupted.")
+@click.option("--resume", metavar="ID", help="Resume a run that failed or was interrupted.")
 @click.option(
     "--accept",
     multiple=True,
     metavar="MODEL",
-    help="Of an append model: leave out rows of its input that were exchanged, and take what is new. Of a source: load "
-    "files that were renamed as new ones.",
+    help="For an append model: skip rows of its input that were replaced, and take the new ones. For a source: load "
+    "renamed files as new ones.",
 )
 @click.option(
     "--if-running",
@@ -53,8 +53,10 @@ from mere.words import size as bytes_shown
     show_default=True,
     help="What to do while another run writes the same tables.",
 )
-@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Models built side by side.")
-@click.option("-m", "--message", help="Why; shown by mere log.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=4, show_default=True, help="How many models to build at once."
+)
+@click.option("-m", "--message", help="The reason, shown by mere log.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @click.pass_context
 def run(
@@ -65,7 +67,7 @@ def run(
     variables: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Build what is due on a branch of its own, audit it there, and publish all of it at once, or nothing.
+    """Build what is due on a branch of its own, audit it there, and publish all of it or nothing.
 
     \b
     Exit codes: 0 published, or nothing to do; 1 failed, nothing was published; 2 wrong usage; 130 interrupted.
@@ -84,11 +86,13 @@ def run(
     invoke_without_command=True,
     epilog=example("mere runs", "mere runs -n 50", "mere runs end 3fa9c1d2b4e5", "mere runs clean"),
 )
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many."
+)
 @json_option
 @click.pass_context
 def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
-    """The runs of the last 90 days, newest first."""
+    """List the runs of the last 90 days, newest first."""
     if ctx.invoked_subcommand:
         return
     found = open_lake(ctx).runs(limit)
@@ -103,7 +107,7 @@ def runs(ctx: click.Context, limit: int, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def runs_show(ctx: click.Context, id_: str, as_json: bool) -> None:
-    """One run: each model with its time, rows, bytes, files and audits, attempt by attempt."""
+    """Show one run: each model with its time, rows, bytes, files and audits, attempt by attempt."""
     found = open_lake(ctx).run(id_)
     if as_json:
         print_json(found.to_dict())
@@ -137,10 +141,10 @@ def _print_models(models: Mapping[str, Any]) -> None:
 @json_option
 @click.pass_context
 def runs_end(ctx: click.Context, id_: str, as_json: bool) -> None:
-    """End a run that was left behind, or that is not to finish. It publishes nothing any more, and its tables are free.
+    """End a run that is stuck or unwanted. It will publish nothing, and its tables are free.
 
-    Whatever still works on it, here or on another machine, is refused from now on and stops. What it has built stays on
-    a branch, and it can be resumed.
+    A process that still works on it, here or on another machine, is refused from now on and stops. What it built stays
+    on a branch, so it can be resumed.
     """
     ended = open_lake(ctx).end_run(id_)
     if as_json:
@@ -164,7 +168,7 @@ def _told(ended: Ended) -> Iterator[str]:
     if ended.released:
         yield f"free again: {', '.join(sorted(str(each.table) for each in ended.released))}"
     if ended.branch:
-        yield f"what it built is on the branch {ended.branch}; to go on with it: mere run --resume {run.id}"
+        yield f"what it built is on the branch {ended.branch}; to resume it: mere run --resume {run.id}"
 
 
 @runs.command("clean", epilog=example("mere runs clean --dry-run", "mere runs clean --older-than 2d"))
@@ -173,16 +177,16 @@ def _told(ended: Ended) -> Iterator[str]:
     type=Age(),
     default=timedelta(0),
     metavar="AGE",
-    help="Only branches that have not moved since. [all]",
+    help="Only branches that have not moved for this long. [all]",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @json_option
 @click.pass_context
 def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json: bool) -> None:
-    """Delete the branches of runs that ended without publishing. Such a run cannot be resumed any more.
+    """Delete the branches of runs that ended without publishing. These runs can no longer be resumed.
 
-    Its record stays in mere runs; the files that only its branch reaches go with mere gc. Runs that are still going on
-    are left alone. An AGE is a number with s, m, h, d or w.
+    mere runs keeps their records; mere gc deletes the files that only their branches reach. Runs in progress are left
+    alone. An AGE is a number with s, m, h, d or w.
     """
     lake = open_lake(ctx)
     done = lake.clean_runs(older_than, dry_run=dry_run)
@@ -192,7 +196,7 @@ def runs_clean(ctx: click.Context, older_than: timedelta, dry_run: bool, as_json
     for ref in done.refs:
         say(f"{ref.name} {'would be ' if dry_run else ''}deleted: {_ending(lake, ref)}")
     for ref in done.spared:
-        say(f"{ref.name} was left: the run is still going on")
+        say(f"{ref.name} was kept: its run is in progress")
     if not done.refs:
         waits = f" that has not moved for {length(older_than)}" if older_than else ""
         say(f"nothing to clean: no run that ended without publishing has left a branch{waits}")

@@ -25,11 +25,13 @@ from mere.testing.run import Outcome
 )
 @click.argument("names", nargs=-1, metavar="[NAME]…")
 @click.option("-s", "--select", multiple=True, metavar="MODEL", help="Only tests of these models, as in run.")
-@click.option("--at", default=MAIN, show_default=True, metavar="REF", help="Where columns of tables are looked up.")
+@click.option(
+    "--at", default=MAIN, show_default=True, metavar="REF", help="The ref on which to look up columns of tables."
+)
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
-@click.option("--create", metavar="MODEL", help="Write a test of this model from real rows; nothing is run but it.")
+@click.option("--create", metavar="MODEL", help="Write a test of this model from real rows, and run no others.")
 @click.option("--from", "source", metavar="REF", help="With --create: where the rows are. Default: main.")
-@click.option("--rows", type=click.IntRange(min=1), metavar="N", help="With --create: so many. Default: 5.")
+@click.option("--rows", type=click.IntRange(min=1), metavar="N", help="With --create: how many rows. Default: 5.")
 @json_option
 @click.pass_context
 def test(
@@ -50,9 +52,9 @@ def test(
     Exit codes: 0 all passed; 1 some failed; 2 wrong usage.
     """
     if create is None and (source or rows):
-        raise UsageError("--from and --rows are for --create.", remedy="mere test --create MODEL --from REF")
+        raise UsageError("--from and --rows go with --create.", remedy="mere test --create MODEL --from REF")
     if create is not None and (names or select):
-        raise UsageError("--create writes a test; it runs none.", remedy="Leave out the names and --select.")
+        raise UsageError("--create writes a test and runs none.", remedy="Leave out the names and --select.")
     project = open_project(ctx, variables, with_lake=False)
     if create is not None:
         _create(project, create, source or MAIN, rows or 5, as_json)
@@ -103,4 +105,4 @@ def _create(project: Project, model: str, source: str, rows: int, as_json: bool)
         print_json(made.to_dict())
         return
     say(f"wrote {made.name} to {made.file}: {made.told}")
-    say("These are real rows. Look through them before they go into version control.")
+    say("These are real rows. Review them before you commit them to version control.")

@@ -22,15 +22,15 @@ _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "failed": ("✗", "re
 
 
 @click.command(epilog=example("mere doctor", "mere doctor --no-spark --json", "mere doctor --mend"))
-@click.option("--no-spark", is_flag=True, help="Leave out the Spark job, which takes the longest by far.")
-@click.option("--mend", is_flag=True, help="First make guards of the catalog anew that are missing or altered.")
+@click.option("--no-spark", is_flag=True, help="Skip the Spark job, by far the slowest check.")
+@click.option("--mend", is_flag=True, help="First recreate catalog guards that are missing or altered.")
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, no_spark: bool, mend: bool, as_json: bool) -> None:
-    """Try every part of mere: what is wrong, and how to mend it.
+    """Try every part of mere; say what is wrong, and how to fix it.
 
-    Machine, Java, jars, DuckDB; with a project also its mere.yaml, storage and catalog, and a small Spark job. What is
-    written is taken back. Exits with 1 if a check failed.
+    Machine, Java, jars, DuckDB; with a project also its mere.yaml, storage and catalog, and a small Spark job. It
+    removes whatever it writes. Exits with 1 if a check failed.
     """
     from mere.doctor import State, Subject, checks, examine  # `mere --help` imports this module, too
 

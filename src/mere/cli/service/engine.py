@@ -23,22 +23,22 @@ from mere.words import counted, size
 def engine() -> None:
     """Keep Spark warm for the next command: a server on this machine, for this lake and this user alone.
 
-    A run, a test or a session that finds it starts at once. It ends by itself when nobody has used it for a while.
+    A run, a test or a session that finds it starts at once. It stops by itself when unused for a while.
     """
 
 
 @engine.command(epilog=example("mere engine start", "mere engine start --idle 1h"))
-@click.option("--idle", type=Age(), metavar="AGE", help="How long it waits for the next session. [keep_warm, or 10m]")
+@click.option("--idle", type=Age(), metavar="AGE", help="Stop when unused for this long. [keep_warm, or 10m]")
 @json_option
 @click.pass_context
 def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
-    """Start the lake's engine, unless it runs. One with other settings that nobody uses is replaced."""
+    """Start the lake's engine, unless it is running. Replaces one with other settings that nobody uses."""
     if idle == timedelta(0):
-        raise UsageError("--idle must be longer than nothing.", remedy="To end the engine: mere engine stop")
+        raise UsageError("--idle must be longer than 0s.", remedy="To stop the engine: mere engine stop")
     lake, settings = open_lake(ctx), spark_settings(ctx)
     if settings.remote is not None:
         raise UsageError(
-            f"This lake is worked on by the Spark at {settings.remote}: there is no engine to keep warm here.",
+            f"This lake is built by the Spark at {settings.remote}: there is no engine to keep warm here.",
             remedy="Take `remote` out of mere.yaml, or choose another profile.",
         )
     drivers = needed(lake.spark_catalog().properties)
@@ -46,19 +46,22 @@ def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
     if as_json:
         print_json({**_json(lake, found, settings), "started": new})
     elif new:
-        say(f"the warm engine runs: process {found.pid}, ends when not used for {_idle(found)}")
+        say(f"the warm engine is running: process {found.pid}, ends when not used for {_idle(found)}")
     else:
         since = stamp(_since(found))
-        say(f"the warm engine runs already: process {found.pid}, since {since}, ends when not used for {_idle(found)}")
+        say(
+            f"the warm engine is already running: process {found.pid}, since {since},"
+            f" ends when not used for {_idle(found)}"
+        )
 
 
 @engine.command(epilog=example("mere engine status", "mere engine status --json"))
 @json_option
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
-    """Whether the lake has a warm engine that answers, who uses it, what it uses, and whether the next session will.
+    """Show whether the warm engine answers, who uses it, and whether the next session can.
 
-    The engine is given a little to do. One that does not answer, or has died, is replaced by the next session.
+    Gives the engine a small job. The next session replaces one that does not answer or has died.
     """
     lake, settings = open_lake(ctx), spark_settings(ctx)
     found = warm.running(lake.location)
@@ -88,7 +91,7 @@ def _tell_of_none(dead: Engine | None, as_json: bool) -> None:
         say("no warm engine; start one: mere engine start")
     else:
         why = dead.failure or "it was killed"
-        say(f"no warm engine: process {dead.pid} ended, because {why}; the next session starts another", "yellow")
+        say(f"no warm engine: process {dead.pid} ended, because {why}; the next session starts a new one", "yellow")
         say(f"its log: {dead.log}")
 
 
@@ -116,11 +119,11 @@ def _health_json(health: warm.Health) -> dict[str, Any]:
 
 
 @engine.command(epilog=example("mere engine stop", "mere engine stop --now"))
-@click.option("--now", is_flag=True, help="Also if it is in use: what is run on it fails.")
+@click.option("--now", is_flag=True, help="Stop it even if it is in use: whatever runs on it fails.")
 @json_option
 @click.pass_context
 def stop(ctx: click.Context, now: bool, as_json: bool) -> None:
-    """End the lake's engine. A second time there is nothing to do."""
+    """Stop the lake's engine, if it is running."""
     ended = warm.stop(open_lake(ctx).location, now=now)
     if as_json:
         print_json({"stopped": ended is not None, "pid": ended.pid if ended else None})

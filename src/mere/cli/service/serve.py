@@ -45,47 +45,60 @@ _FILES = 500  # open ones besides those of clients
         "mere serve --roles roles.yaml --check",
     )
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: one that is free.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="The server's certificate, PEM.")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key, PEM.")
-@click.option("--trust", is_flag=True, help="Let everybody on this machine in, without a password.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free port.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="The server's certificate (PEM).")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its private key (PEM).")
+@click.option("--trust", is_flag=True, help="Let everyone on this machine in without a password.")
 @users_option
-@click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Queries at a time.")
-@click.option("--user-workers", type=click.IntRange(min=1), help="Of these, for one user. [all but one]")
-@click.option("--max-connections", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--user-connections", type=click.IntRange(min=1), help="Of these, for one user. [nine tenths]")
 @click.option(
-    "--max-logins", type=click.IntRange(min=1), default=100, show_default=True, help="Clients that are logging in."
+    "--workers", type=click.IntRange(min=1), default=4, show_default=True, help="How many queries run at once."
+)
+@click.option("--user-workers", type=click.IntRange(min=1), help="How many of one user run at once. [all but one]")
+@click.option("--max-connections", type=click.IntRange(min=1), default=1000, show_default=True, help="Clients at once.")
+@click.option(
+    "--user-connections", type=click.IntRange(min=1), help="How many of these one user may have. [nine tenths]"
 )
 @click.option(
-    "--address-logins", type=click.IntRange(min=1), default=50, show_default=True, help="Of these, from one address."
+    "--max-logins", type=click.IntRange(min=1), default=100, show_default=True, help="Clients logging in at once."
+)
+@click.option(
+    "--address-logins",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many of these may come from one address.",
 )
 @roles_option
-@click.option("--memory", metavar="SIZE", help="Of all queries together, such as 4GB. [four fifths of the machine's]")
-@click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="What queries may put on disk.")
+@click.option("--memory", metavar="SIZE", help="For all queries together, such as 4GB. [four fifths of the machine's]")
+@click.option("--spill", metavar="SIZE", default="10GB", show_default=True, help="How much queries may spill to disk.")
 @click.option(
     "--idle-timeout",
     type=Age(),
     default="1h",
     show_default=True,
     metavar="AGE",
-    help="Hang up on clients that say nothing for so long. 0s: never.",
+    help="Disconnect clients that are silent for this long. 0s: never.",
 )
 @click.option(
-    "--flight-port", type=click.IntRange(0, 65535), default=0, help="Serve Arrow Flight SQL there, too. 0: not at all."
+    "--flight-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Also serve Arrow Flight SQL on this port. 0: do not.",
 )
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),
     default=HTTP_PORT,
     show_default=True,
-    help="Serve the Iceberg REST catalog there. 0: not at all.",
+    help="Serve the Iceberg REST catalog on this port. 0: do not.",
 )
-@click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics over HTTP there.")
-@click.option("--audit", type=click.Path(allow_dash=True), default="-", help="The log of statements. [standard error]")
-@click.option("--audit-values", is_flag=True, help="Log statements with their literals.")
-@click.option("--check", is_flag=True, help="Only say whether it would start: users, roles, TLS. Exits with 1 if not.")
+@click.option("--monitor-port", type=click.IntRange(0, 65535), help="Serve /health and /metrics on this port.")
+@click.option(
+    "--audit", type=click.Path(allow_dash=True), default="-", help="Where to log statements. [standard error]"
+)
+@click.option("--audit-values", is_flag=True, help="Include the literals of statements in the log.")
+@click.option("--check", is_flag=True, help="Only check whether it would start. Exits with 1 if not.")
 @json_option
 @click.pass_context
 def serve(
@@ -114,11 +127,10 @@ def serve(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Let any Postgres client read the lake, and any engine read and write it as an Iceberg REST catalog. The name of
-    the database, and of the warehouse, is the ref: main, dev, main@2h.
+    """Let any Postgres client read the lake, and any engine read and write it as an Iceberg REST catalog. The
+    database, or the warehouse, is the ref: main, dev, main@2h.
 
-    The Postgres side reads only. From other machines it can be reached with --host, which needs TLS and users with
-    passwords.
+    The Postgres side is read-only. To serve other machines, use --host; that needs TLS and users with passwords.
     """
     from mere.serve.access import tls
     from mere.serve.access.limits import Resources
@@ -184,8 +196,8 @@ def _require_safe(host: str, tls_cert: Path | None, tls_key: Path | None, trust:
         raise UsageError("TLS needs both a certificate and its key.", remedy="Give --tls-cert and --tls-key.")
     if not loopback(host) and (tls_cert is None or trust):
         raise UsageError(
-            f"Other machines can reach {host}: there, clients have to use TLS and a password.",
-            remedy="Give --tls-cert and --tls-key, and no --trust. Add users with: mere user add NAME",
+            f"Other machines can reach {host}: so clients must use TLS and a password.",
+            remedy="Give --tls-cert and --tls-key, without --trust. Add users with: mere user add NAME",
         )
 
 

@@ -62,23 +62,26 @@ def users_path(ctx: click.Context, given: Path | None) -> Path | None:
 
 @click.group(epilog=example("mere user add ann", "mere user list", "mere user can ann", "mere user remove ann"))
 def user() -> None:
-    """Who may log in to mere serve.
+    """Manage the users of mere serve.
 
-    The file has no passwords in it, only what is needed to check them (SCRAM-SHA-256); only its owner can read it. A
-    server that runs sees a change at once.
+    The file holds no passwords, only what is needed to check them (SCRAM-SHA-256); only its owner can read it. A
+    running server sees a change at once.
     """
 
 
 @user.command(epilog=example("mere user add ann", "mere user add ann --password-file - < secret"))
 @click.argument("name")
 @click.option(
-    "--password-file", type=click.File("r"), metavar="FILE", help="Its first line is the password; - is standard input."
+    "--password-file",
+    type=click.File("r"),
+    metavar="FILE",
+    help="Read the password from its first line; - is standard input.",
 )
 @users_option
 @json_option
 @click.pass_context
 def add(ctx: click.Context, name: str, password_file: IO[str] | None, users: Path | None, as_json: bool) -> None:
-    """Add a user, or give one another password. The password is asked for, or read from a file."""
+    """Add a user, or change a user's password. Asks for the password, or reads it from a file."""
     file = users_file(ctx, users)
     new = file.add(name, _password(password_file))
     if as_json:
@@ -104,7 +107,7 @@ def _password(file: IO[str] | None) -> str:
 @json_option
 @click.pass_context
 def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
-    """The users' names."""
+    """List the users."""
     names = users_file(ctx, users).names()
     if as_json:
         print_json({"users": names})
@@ -136,13 +139,13 @@ def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> 
 )
 @click.argument("name")
 @click.option(
-    "--at", metavar="REF", help="The ref of which tables are listed. Default: main, or the first that it may read."
+    "--at", metavar="REF", help="The ref whose tables to list. Default: main, or the first the user may read."
 )
 @roles_option
 @json_option
 @click.pass_context
 def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_json: bool) -> None:
-    """What a user sees and writes: refs, tables, columns, rows. Without --roles, all."""
+    """Show what a user may see and write: refs, tables, columns, rows. Without --roles: everything."""
     from mere.serve.access.roles import Everybody
     from mere.serve.roles import file as rolefile
     from mere.serve.roles import sights
@@ -154,7 +157,7 @@ def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_js
     if found.role is None:
         say(f"{name} has no role in {roles}, and cannot connect.")
         return
-    say(f"{name} has the role {found.role.name}." if roles else f"{name} reads all: there are no roles.")
+    say(f"{name} has the role {found.role.name}." if roles else f"{name} may read everything: there are no roles.")
     past = "" if found.role.history else ", without their history"
     say(f"refs: {', '.join(found.refs) or 'none'}{past}")
     if (writes := found.role.writes) is not None:

@@ -109,7 +109,7 @@ def fetch(jars: Sequence[Jar] = LOCAL) -> list[Path]:
     except OSError as exc:
         raise JarsUnavailable(
             f"The jars for Spark cannot be kept in {folder}: {exc.strerror or exc}.",
-            remedy="Let MERE_HOME name a folder that you may write to.",
+            remedy="Set MERE_HOME to a folder that you may write to.",
         ) from exc
     return paths
 

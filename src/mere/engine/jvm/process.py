@@ -271,7 +271,7 @@ def _new_log() -> Path:
     except OSError as exc:
         raise EngineError(
             f"The logs of Spark cannot be kept in {folder}: {exc.strerror}.",
-            remedy="Let MERE_HOME name a folder that you may write to.",
+            remedy="Set MERE_HOME to a folder that you may write to.",
         ) from exc
     for old in sorted(folder.glob("spark-*"))[: -KEPT_LOGS or None]:
         old.unlink(missing_ok=True)

@@ -224,8 +224,8 @@ def start(
 def _make_way(place: Place, engine: Engine, difference: str) -> None:
     if place.withdraw(engine):
         raise InUse(
-            f"The warm engine was started with another {difference}, and is in use.",
-            remedy="Wait until it is not, or end it: mere engine stop --now",
+            f"The warm engine was started with another {difference} and is in use.",
+            remedy="Wait until it is free, or stop it: mere engine stop --now",
         )
     _end(place, engine)
 
@@ -240,7 +240,7 @@ def stop(location: str, *, now: bool = False) -> Engine | None:
         if engine is not None and not now and (used := len(place.withdraw(engine))):
             raise InUse(
                 f"The warm engine is in use: {used} session{'s' if used > 1 else ''}. It was not stopped.",
-                remedy="Wait until it is not, or end it under them: mere engine stop --now",
+                remedy="Wait until it is free, or stop it anyway: mere engine stop --now",
             )
         if engine is not None:
             _end(place, engine)
@@ -255,7 +255,7 @@ def _give_up(location: str, engine: Engine) -> None:
         if place.engine() != engine:
             return  # somebody else was quicker
         if place.withdraw(engine):
-            raise InUse("The warm engine does not answer, and is in use.", remedy="End it: mere engine stop --now")
+            raise InUse("The warm engine does not answer, and is in use.", remedy="Stop it: mere engine stop --now")
         _kill(place, engine)
         place.write(replace(engine, failure="it did not answer"))
 
@@ -275,7 +275,7 @@ def _kill(place: Place, engine: Engine) -> None:
         _signal(engine.pid, *numbers)
         if _within(_STOP_SECONDS, lambda: not is_held(place.alive)):
             return
-    raise EngineError(f"The warm engine (process {engine.pid}) does not end.", remedy=f"Its log: {engine.log}")
+    raise EngineError(f"The warm engine (process {engine.pid}) does not stop.", remedy=f"Its log: {engine.log}")
 
 
 def _signal(pid: int, *numbers: signal.Signals) -> None:

@@ -48,7 +48,7 @@ class Keeper:
     def run(self) -> None:
         driver = self._started()
         _to_log(driver.log, 2)
-        failure: str | None = "it could not go on"
+        failure: str | None = "it could not continue"
         engine = None
         try:
             service = serve(driver)

@@ -305,6 +305,6 @@ def _known(timeline: Timeline, file: File) -> Spans:
     raise LakeError(
         f"{timeline.table}: {basename(file.path)} does not say which times of {name} are in it.",
         remedy=f"Keep the metrics of the column (ALTER TABLE {timeline.table} SET TBLPROPERTIES"
-        f" ('write.metadata.metrics.column.{name}' = 'full')) and rewrite the table; and see that its times lie between"
-        " the years 2 and 9998.",
+        f" ('write.metadata.metrics.column.{name}' = 'full')) and rewrite the table; and make sure that its times"
+        " lie between the years 2 and 9998.",
     )

@@ -182,14 +182,15 @@ def time_column(table: str, metadata: Metadata, name: str) -> TimeColumn:
     found = found or [field for field in fields if field["name"].casefold() == name.casefold()]
     if len(found) != 1:
         raise UsageError(
-            f"{table} has no column {name} to tell time by.{near(name, [field['name'] for field in fields])}",
-            remedy="The time column is a column of the table itself, not one inside of another.",
+            f"{table} has no column {name} to use as its time.{near(name, [field['name'] for field in fields])}",
+            remedy="A time column is a column of the table itself, not a nested one.",
         )
     type_ = found[0]["type"]
     if type_ not in TIME_TYPES:
         shown = type_ if isinstance(type_, str) else type_["type"]
         raise UsageError(
-            f"{table}.{name} cannot tell time: it is a {shown}.", remedy="A time column is a date or a timestamp."
+            f"{table}.{name} cannot be a time column: it is a {shown}.",
+            remedy="A time column is a date or a timestamp.",
         )
     return TimeColumn(found[0]["id"], found[0]["name"], type_)
 

@@ -34,7 +34,7 @@ class Fence:
         return Unsigned(
             f"The branch of run {self.run} was written to by somebody else: {names} on it is not what the run has"
             f" built and audited. Nothing was published; {self.target} was left as it was.",
-            remedy=f"Take that back and go on: mere run --resume {self.run}",
+            remedy=f"Undo that and resume: mere run --resume {self.run}",
         )
 
 

@@ -99,7 +99,7 @@ class Bindings:
             )
         if table in self._path:
             around = " → ".join(map(str, [*self._path[self._path.index(table) :], table]))
-            raise QueryError(f"View {table} is defined by itself: {around}.")
+            raise QueryError(f"View {table} refers to itself: {around}.")
         tables = self.tables(ref)
         with errors.unbound(str(table), lambda: self._folders(ref, table), tables.is_view(table)):
             sql = self._view(ref, table) if tables.is_view(table) else self._table(tables, table)

@@ -98,7 +98,7 @@ def _reach_s3(connection: DuckDBPyConnection, s3: S3Settings) -> None:
         connection.execute(f"CREATE SECRET s3 (TYPE s3, PROVIDER config, {options})")
     except duckdb.Error:
         # Its error could quote the statement, and so the keys.
-        raise QueryError("DuckDB does not take the settings of S3.", remedy="Check `s3` in mere.yaml.") from None
+        raise QueryError("DuckDB rejects the settings of S3.", remedy="Check `s3` in mere.yaml.") from None
 
 
 def _identity(path: Path) -> tuple[Path, int, int]:

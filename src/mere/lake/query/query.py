@@ -188,7 +188,7 @@ def _refs(lake: ReadableLake, statement: Statement) -> Iterator[str]:
 def _refuse_lake(location: str, destination: str, statement: Statement) -> None:
     for option in ("filename_pattern", "file_extension"):
         if option in {token.word for token in statement.tokens}:
-            raise QueryError(f"COPY is run without {option}: it can lead out of the folder that COPY names.")
+            raise QueryError(f"COPY cannot be run with {option}: it can write outside of the folder that COPY names.")
     target = _absolute(destination)
     # A folder above the lake is as bad: COPY with OVERWRITE empties it first.
     if target.is_relative_to(location) or PurePosixPath(location).is_relative_to(target):

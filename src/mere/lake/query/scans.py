@@ -87,5 +87,5 @@ def _of_pyiceberg(table: str, error: Exception) -> Exception:
         return damaged(table, f"a file is gone. {text.splitlines()[0]}.")
     if isinstance(error, ValueError | OSError):
         # Its types may be new to PyIceberg; DuckDB, which knows them, would apply the deletion vectors wrongly.
-        return unreadable(table, f"it is one for PyIceberg, which says: {text.splitlines()[0]}")
+        return unreadable(table, f"only PyIceberg can read it, which says: {text.splitlines()[0]}")
     return error

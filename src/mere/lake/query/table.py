@@ -118,9 +118,9 @@ class Table:
 
     def _known(self, columns: Sequence[str]) -> Sequence[str]:
         if isinstance(columns, str):
-            raise UsageError("columns is a list of names, not one text.", remedy=f"Write columns=[{columns!r}].")
+            raise UsageError("columns must be a list of names, not one text.", remedy=f"Write columns=[{columns!r}].")
         if not columns:
-            raise UsageError("columns names none.", remedy="Leave it out to read all of them.")
+            raise UsageError("columns is empty.", remedy="Leave it out to read all of them.")
         known = [field["name"] for field in self.tables.metadata(self.name).schema["fields"]]
         for column in columns:
             if column not in known:

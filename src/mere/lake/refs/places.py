@@ -117,7 +117,7 @@ def open_store_here(location: str, storage: Storage, catalog: str | None) -> Sto
             raise LakeMoved(
                 f"This lake was made at {store.root} and is now at {location}. Iceberg keeps absolute paths, so its"
                 " tables still point to the old place. Nothing was changed.",
-                remedy=f"Move it back, or mend the paths with: mere relocate {location}",
+                remedy=f"Move it back, or fix the paths with: mere relocate {location}",
             )
         # To open a lake on S3 asks no S3 server; the sweep, which alone could do harm, looks by itself.
         if not is_s3(location):
@@ -144,8 +144,8 @@ def _require_warehouse(location: str, store: Store) -> None:
     if not local_path(warehouse).is_dir() and store.pointers():
         raise LakeUnreadable(
             f"{warehouse} is gone, and with it the files of all tables in the catalog. Nothing was changed.",
-            remedy="Mount its disk, or put the folder back from a backup. To go on with what the catalog alone knows,"
-            f" make it anew: mkdir {shlex.quote(warehouse)}",
+            remedy="Mount its disk, or put the folder back from a backup. To keep what the catalog alone knows,"
+            f" recreate it: mkdir {shlex.quote(warehouse)}",
         )
 
 
@@ -173,7 +173,7 @@ def owner(storage: Storage, location: str) -> str | None:
     except LakeUnreadable as error:
         raise LakeUnreadable(
             error.message,
-            remedy=f"If no other lake has its files there, delete {marker}: it is written anew.",
+            remedy=f"If no other lake has its files there, delete {marker}; mere writes it again.",
         ) from error
 
 
@@ -213,7 +213,7 @@ def disown(storage: Storage, location: str) -> None:
 
 def _require_free(location: str, storage: Storage) -> None:
     if storage.exists(f"{location}/{DELETION}"):
-        raise LakeError(f"The lake at {location} was not deleted to its end.", remedy=FINISH)
+        raise LakeError(f"The lake at {location} was deleted only in part.", remedy=FINISH)
     if _is_lake(location, storage):
         raise LakeError(f"There is already a lake at {location}.", remedy="Open it, or choose another place.")
     if outer := lake_around(location, storage):
@@ -253,7 +253,7 @@ def _stranded(
 ) -> CatalogLost | None:
     """The error, with what is left of the lake and the ways to go on; None where nothing is left."""
     if storage.exists(f"{location}/{DELETION}"):
-        return CatalogLost(f"The lake at {location} was not deleted to its end.", remedy=FINISH)
+        return CatalogLost(f"The lake at {location} was deleted only in part.", remedy=FINISH)
     marked = storage.exists(f"{location}/{MARKER}")
     found, has_tables = _left_in(storage, f"{location}/{WAREHOUSE}")
     if isinstance(error, LakeNotFound) and not (marked or found):
@@ -303,7 +303,7 @@ def _make_anew(location: str) -> str:
     """No table is lost, but what is there may be somebody else's: it is put aside and not deleted."""
     if is_s3(location):
         return "If there is none, write another place after `lake:` in mere.yaml; then type: mere init"
-    return f"If there is none, put aside what is there, and make the lake anew:\n  mv {_aside(location)}\n  mere init"
+    return f"If there is none, put aside what is there, and make a new lake:\n  mv {_aside(location)}\n  mere init"
 
 
 def _aside(path: str) -> str:

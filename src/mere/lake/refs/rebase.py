@@ -60,7 +60,7 @@ def _rebase(store: Store, reader: MetadataReader, branch: str, author: str) -> R
 
 def _parent(store: Store, branch: Ref) -> Ref:
     if branch.parent is None:
-        raise UsageError(f"{branch.name} was not forked from a branch, so there is nothing to bring it onto.")
+        raise UsageError(f"{branch.name} was not forked from a branch, so there is nothing to rebase it onto.")
     parent = store.ref(branch.parent)
     if parent is None:
         raise RefNotFound(

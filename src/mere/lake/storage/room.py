@@ -22,7 +22,7 @@ _CODES = {
     sqlite3.SQLITE_IOERR_SHMSIZE,
     sqlite3.SQLITE_IOERR_SHMMAP,
 }
-REMEDY = "Free some space there and try again. What only reads goes on meanwhile."
+REMEDY = "Free some space there and try again. Reading still works."
 
 
 class Snapshot(sqlite3.Connection):

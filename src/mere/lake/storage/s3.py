@@ -248,7 +248,7 @@ def _explain(text: str, settings: S3Settings, location: str, left: str) -> LakeE
     if code == "NoSuchBucket":
         return BucketMissing(
             f"There is no bucket {bucket} at {server}: {what}",
-            remedy="Make the bucket, or correct `lake` or `s3.endpoint` in mere.yaml.",
+            remedy="Create the bucket, or correct `lake` or `s3.endpoint` in mere.yaml.",
         )
     if "Redirect" in code or (code == "AuthorizationHeaderMalformed" and "<Region>" in text) or _NO_REGION in text:
         return StorageUnreachable(
@@ -264,7 +264,7 @@ def _explain(text: str, settings: S3Settings, location: str, left: str) -> LakeE
         return StorageDenied(f"{server} refuses it ({code or status}): {what}", remedy=CHECK_KEYS)
     if status:
         return StorageUnreachable(
-            f"{server} failed at every try, at last with {code or status}: {what}",
+            f"{server} failed at every attempt, the last time with {code or status}: {what}",
             remedy="Try again later; nothing has to be undone.",
         )
     how = "answers too slowly" if _TIMED_OUT.search(text) else "does not answer"
@@ -331,7 +331,9 @@ def _make_bucket(bucket: str, settings: S3Settings) -> None:
             remedy = "Use keys that may make buckets (s3:CreateBucket), or let somebody make it who has them."
             raise StorageDenied(f"{what}: S3 refuses it ({code}).", remedy=remedy) from None
         if code.startswith("BUCKET_ALREADY"):
-            raise LakeError(f"{what}: somebody else has one of that name.", remedy="Choose another name.") from None
+            raise LakeError(
+                f"{what}: somebody else has a bucket of that name.", remedy="Choose another name."
+            ) from None
         raise StorageUnreachable(f"{what}: {code or 'the server does not answer'}.", remedy=CHECK_NETWORK) from None
 
 
@@ -346,8 +348,8 @@ def require_conditional_writes(storage: Storage, folder: str) -> None:
     finally:
         storage.delete(location)
     raise LakeError(
-        f"The S3 server of {folder} writes over files that must not be there (If-None-Match). No lake was made.",
-        remedy="Use a server that knows conditional writes, as AWS does since 2024.",
+        f"The S3 server of {folder} overwrites existing files despite If-None-Match. No lake was made.",
+        remedy="Use a server that supports conditional writes, as AWS does since 2024.",
     )
 
 

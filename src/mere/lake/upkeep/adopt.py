@@ -287,7 +287,7 @@ def _refusal(request: Request, adoption: Adoption) -> Unguarded:
         f"{len(adoption.refused)} of {len(adoption.tables)} tables cannot be adopted. Nothing was changed.\n"
         + "\n".join(lines),
         remedy=_doubt(request, adoption.refused)
-        or "Mend them at the source, or name only the others: mere adopt SOURCE TABLE…",
+        or "Fix them at the source, or name only the others: mere adopt SOURCE TABLE…",
     )
 
 

@@ -192,7 +192,7 @@ def _require_nothing_else(storage: Storage, location: str) -> None:
     if others:
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
         raise LakeError(
-            f"In {location} there is what is not the lake's: {', '.join(sorted(others)[:_NAMED])}{more}."
+            f"{location} holds what is not the lake's: {', '.join(sorted(others)[:_NAMED])}{more}."
             " Nothing was changed.",
             remedy="Move it elsewhere, or delete it; then delete the lake.",
         )

@@ -98,7 +98,7 @@ def relocate(
         faults.point("relocate.written")
         if store.pointers() != pointers:
             raise LakeError(
-                "Somebody wrote to this lake while its paths were being mended. No pointer was changed.",
+                "Somebody wrote to this lake while its paths were being fixed. No pointer was changed.",
                 remedy="Stop the writer and run mere relocate again.",
             )
         if copied:
@@ -249,7 +249,7 @@ class Rewriter:
         if location != old and not self._is_present(location):
             raise MetadataMissing(
                 f"{location} is missing, though a table needs it. No pointer was changed.",
-                remedy=f"Bring it over from {old}, and run mere relocate again.",
+                remedy=f"Copy it from {old}, and run mere relocate again.",
             )
 
     def _is_present(self, location: str) -> bool:

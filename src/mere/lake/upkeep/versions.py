@@ -120,7 +120,7 @@ def _doubt(why: str, found: Sequence[Version], notes: dict[str, str]) -> Doubt:
     shown = [each for each in found if each.name not in followed or each.location in notes]
     lines = [_line(each, found, notes.get(each.location)) for each in shown[:_SHOWN]]
     if more := len(found) - len(lines):
-        lines.append(f"and {more:,} earlier {'one' if more == 1 else 'ones'}, from which these go on")
+        lines.append(f"and {more:,} earlier {'one' if more == 1 else 'ones'}, which these continue")
     return Doubt("\n      ".join([f"{why}:", *lines]), next(iter(notes), shown[0].location))
 
 

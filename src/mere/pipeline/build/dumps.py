@@ -185,8 +185,8 @@ class _Dumps:
         model, time = self.subject.model, stamp(_EPOCH + timedelta(microseconds=at))
         raise RunFailed(
             f"{model.file}:{model.body.line}: a dump of {model} came late, and a version begins with the one after it"
-            f" ({self.fold.dump} {time}). That is not in its input any more: the history tells what it showed of the"
-            " columns in `compare`, and not of the others.",
-            remedy="Bring that dump again, too, or leave the late one out. Or build the history again, from the dumps"
-            f" that there are now: mere run --full-refresh {model}",
+            f" ({self.fold.dump} {time}). That one is no longer in its input, and the history holds only its"
+            " columns in `compare`, not the others.",
+            remedy="Load that dump again as well, or leave out the late one. Or rebuild the history from the dumps"
+            f" that are there now: mere run --full-refresh {model}",
         )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _SHOWN = 5
-_TWICE = "If the latest is meant, say by which column: `latest_by: updated_at`. Otherwise mend the query or the `key`."
+_TWICE = "If the latest is meant, say by which column: `latest_by: updated_at`. Otherwise fix the query or the `key`."
 _INTEGERS = ("byte", "short", "integer", "long")
 
 

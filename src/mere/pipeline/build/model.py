@@ -394,7 +394,7 @@ class _Work:
         except LakeConflict as moved:
             raise RunFailed(
                 f"{moved.message.removesuffix(' Nothing was changed.')} It was audited before that.",
-                remedy="Nobody but the run may write to its branch. Going on with it takes that back.",
+                remedy="Only the run may write to its branch. Resuming the run undoes that.",
             ) from moved
         self.site.signed.update(standing)
         sign(self.site.signed, made)

@@ -81,8 +81,8 @@ def fold_of(model: Model, rows: DataFrame) -> Fold:
     taken = [name for name in rows.columns if name.casefold() in HISTORY]
     if taken:
         raise RunFailed(
-            f"{model.file}:{model.body.line}: {model} has a column {taken[0]}, which is a name that mere gives.",
-            remedy="Name it otherwise: AS …",
+            f"{model.file}:{model.body.line}: {model} has a column {taken[0]}, a name that mere uses itself.",
+            remedy="Rename it: AS …",
         )
 
     def named(setting: str, column: str) -> str:

@@ -124,8 +124,8 @@ def _files(
         moved = [each.name for each in batch if not unchanged(each, place.folder)]
         if moved:
             raise RunFailed(
-                f"{model.file}: {moved[0]} changed while it was read. Nothing of it was loaded.",
-                remedy="Run again when it is complete. Whoever writes it should write under another name, then rename.",
+                f"{model.file}: {moved[0]} changed while it was read. None of it was loaded.",
+                remedy="Run again when the file is complete. Its writer should use another name, then rename it.",
             )
 
     checksums = {name: each.checksum for name, each in found.items()}
@@ -186,7 +186,7 @@ def _refuse_numbers_as_text(model: Model, cursor: str, kind: str, bounds: _Bound
     """As texts, 10 comes before 9."""
     if kind == "string" and any(each and _NUMBER.fullmatch(each) for each in (bounds.least, bounds.greatest)):
         raise RunFailed(
-            f"{model.file}: the cursor {cursor} of {model} is text, and has numbers in it. Nothing was loaded.",
+            f"{model.file}: the cursor {cursor} of {model} is text that holds numbers. Nothing was loaded.",
             remedy=f"Declare its type: `columns: {{{cursor}: bigint}}`.",
         )
 

@@ -42,4 +42,4 @@ def with_key(step: Step, facts: Facts) -> Step:
     if step.action is not Action.SKIP or facts.has_key_of(step.model):
         return step
     key = ", ".join(step.model.row_key)
-    return replace(step, action=Action.AUDIT, reasons=(f"its key is {key} now" if key else "it has no key any more",))
+    return replace(step, action=Action.AUDIT, reasons=(f"its key is {key} now" if key else "it no longer has a key",))

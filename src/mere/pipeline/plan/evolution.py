@@ -67,7 +67,7 @@ def tightened(model: Model, facts: Facts) -> list[str]:
     if not required or not model.kind.rules.rebuilds:
         return []
     nullable = [each.name for each in facts.columns(model.name) if not each.required]
-    return [f"{name} may not be null any more" for name in nullable if name.casefold() in required]
+    return [f"{name} may no longer be null" for name in nullable if name.casefold() in required]
 
 
 def _columns_moved(model: Model, state: State, facts: Facts) -> bool:

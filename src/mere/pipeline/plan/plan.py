@@ -62,7 +62,7 @@ def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
     if missing:
         raise PlanError(
             "\n".join(missing),
-            remedy="Select what is missing as well (+MODEL), load the table, or mend its name. See mere tables.",
+            remedy="Select what is missing as well (+MODEL), load the table, or correct its name. See mere tables.",
         )
 
 
@@ -86,13 +86,13 @@ def _due(model: Model, standing: Standing, given: Given) -> Step:
     if model.name in wish.refresh and not some:
         return _afresh(model, given, "asked for by --full-refresh")
     if standing.state is None:
-        return blocked(model, "stands there already, and mere did not build it", accept="take it as built")
+        return blocked(model, "already exists, and mere did not build it", accept="take it as built")
     if standing.changed_by:
         return blocked(model, f"changed outside mere {standing.changed_by}", accept="keep it as it is")
     state = standing.state
     if because := _other_shape(model, state, facts, wish):
         if some:
-            return blocked(model, f"{because[0]}: some of its windows cannot be built by themselves")
+            return blocked(model, f"{because[0]}: its windows cannot be built one by one")
         if loses := "its history would be lost" if is_history(state) else kind.loses:
             return blocked(model, f"{because[0]}: {loses}")
         return _afresh(model, given, *because)

@@ -9,18 +9,18 @@ import re
 
 from mere.names import MAIN, RUN_PREFIX, run_of
 
-REBUILD = "mere run --full-refresh {0}   to build it again"
+REBUILD = "mere run --full-refresh {0}   to rebuild it"
 EXCHANGED = f"mere run --accept {{0}}   to leave out what was exchanged, and take what is new\n{REBUILD}"
 # Before the rows of its input are exchanged: a build of it would be of the old ones.
 EXCHANGING = (
     "mere run --accept {0}   to leave out what is exchanged, and take what is new\n"
-    "mere run --select {1} && mere run --full-refresh {0}   to build it again from the rows that there are then"
+    "mere run --select {1} && mere run --full-refresh {0}   to rebuild it from the rows that there are then"
 )
 
 _DECISION = re.compile(
-    r"\bmere (run|plan) (?=--(?:accept|select|full-refresh|forward-only|allow-breaking)\b|  to begin anew)"
+    r"\bmere (run|plan) (?=--(?:accept|select|full-refresh|forward-only|allow-breaking)\b|  to start over)"
 )
-_REBUILD = re.compile(r"mere run (?:--on \S+ )?--full-refresh \S+   to build it again$")
+_REBUILD = re.compile(r"mere run (?:--on \S+ )?--full-refresh \S+   to rebuild it$")
 _ACCEPT = re.compile(r"mere run (?:--on \S+ )?(--accept (\S+).*)")
 _KEEP = re.compile(r"mere plan (?:--on \S+ )?--accept \S+")
 
@@ -42,7 +42,7 @@ def within(remedy: str, branch: str) -> str:
     one have loaded."""
     run = run_of(branch)
     if _REBUILD.match(remedy) and branch != f"{RUN_PREFIX}{run}":
-        return f"mere run   to begin anew, from what is published\n{remedy}"
+        return f"mere run   to start over, from what is published\n{remedy}"
     resumed = f"mere run --resume {run}"  # which knows its branch
     if keeping := _KEEP.match(remedy):
         return f"{keeping[0]} && {resumed}{remedy[keeping.end() :]}"

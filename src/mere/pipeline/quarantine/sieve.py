@@ -153,8 +153,8 @@ class Sieve:
         for name in (RULES, RUN, AT, *((FROM, TO) if self.model.time else ())):
             if field_of(frame.schema, name):
                 raise RunFailed(
-                    f"{self.model.file}: {self.model} has a column {name}, as its quarantine has of its own.",
-                    remedy="Name it otherwise: AS …",
+                    f"{self.model.file}: {self.model} has a column {name}, a name that its quarantine uses itself.",
+                    remedy="Rename it: AS …",
                 )
 
     def _standing(self) -> Metadata | None:
@@ -189,7 +189,7 @@ class Sieve:
                 _ = frame.selectExpr(rule.bad).schema
             except Exception as failure:  # noqa: BLE001 - of whatever kind: the rule by itself fails, too
                 message = explain(failure).message.partition("\n")[0]
-                return RunFailed(f"{rule.place}: {rule.name} cannot be asked of the rows: {message}")
+                return RunFailed(f"{rule.place}: {rule.name} cannot be checked on the rows: {message}")
         return exc
 
     @staticmethod

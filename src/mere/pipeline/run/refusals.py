@@ -16,7 +16,7 @@ def refuse_read_only(lake: Lake, on: str) -> None:
     ref = lake.resolve(on).ref
     if ref is None or not ref.kind.writable:
         raise ReadOnlyRef(
-            f"{on} is not a branch, so that nothing can be published to it. Nothing was run.",
+            f"{on} is not a branch, so nothing can be published to it. Nothing was run.",
             remedy=f"Run on a branch of it: mere branch create fix --from {on}, then mere run --on fix",
         )
 

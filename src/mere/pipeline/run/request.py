@@ -117,7 +117,7 @@ def refuse_errors(project: Project, request: Request, due: Plan) -> None:
         count = "an error" if len(found) == 1 else f"{len(found)} errors"
         raise CheckFailed(
             "\n".join([*lines, f"mere check finds {count}. Nothing was run."]),
-            remedy=f"Fix this and run again. To run nonetheless: {shlex.join(again)}",
+            remedy=f"Fix this and run again. To run anyway: {shlex.join(again)}",
         )
 
 

@@ -42,13 +42,13 @@ def left(lake: Lake, id_: str) -> Run:
         where = f" ({past.process})" if past.process else ""
         raise UsageError(
             f"Run {id_} is still running{where}.",
-            remedy=f"Wait for it. If it is not to finish: mere runs end {id_}",
+            remedy=f"Wait for it, or end it: mere runs end {id_}",
         )
     if attempts.branch_of(lake.store, past) is None:
         raise RefNotFound(
             f"Run {id_} cannot be resumed: its branch {past.branch} was deleted, by mere runs clean, mere branch"
             " delete or mere gc. It published nothing.",
-            remedy=f"Start anew: mere run{'' if past.target == MAIN else f' --on {past.target}'}",
+            remedy=f"Start a new one: mere run{'' if past.target == MAIN else f' --on {past.target}'}",
         )
     return past
 

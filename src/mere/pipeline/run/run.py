@@ -426,5 +426,5 @@ class _Running:
         remedies = [on_branch(each, self.request.on, self.branch) for each in given]
         audited = next((name for name, error in failed.items() if isinstance(error, AuditFailed)), None)
         look = f"sql --at {self.branch} 'from {audited}'" if audited else f"tables --at {self.branch}"
-        again = f"Mend it and go on:  mere run --resume {self.id}"
+        again = f"Fix it and resume:  mere run --resume {self.id}"
         raise RunFailed("\n".join(lines), remedy="\n".join([*remedies, f"Look at it:  mere {look}", again]))

@@ -96,8 +96,8 @@ def changed_rows(between: Between, spark: SparkSession, columns: Sequence[str] |
     wanted = schema.names if columns is None else list(columns)
     if any(name.casefold() == CHANGE for name in wanted):
         raise RunFailed(
-            f"{between.table} has a column {CHANGE}, which is the name by which mere tells what became of a row.",
-            remedy=f"Name it otherwise where the table is made: {CHANGE} AS change",
+            f"{between.table} has a column {CHANGE}, the name that mere uses to say what happened to a row.",
+            remedy=f"Rename it where the table is made: {CHANGE} AS change",
         )
     if not between:
         return _marked(spark.table(name_of(between.table)).where("false"), wanted, INSERT)

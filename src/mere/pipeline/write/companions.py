@@ -47,7 +47,7 @@ def standing(lake: Lake, branch: str, name: TableName, purpose: str, begun: bool
     if begun or is_ours(metadata):
         return metadata
     raise RunFailed(
-        f"{name} stands there already, and mere did not make it: {purpose} cannot go there.",
+        f"{name} already exists, and mere did not make it: {purpose} cannot go there.",
         remedy=f"Give it another name: mere rename {name} NEW_NAME --on {branch}",
     )
 

@@ -26,16 +26,16 @@ def check(model: Model, given: Sequence[Column], spark: SparkSession) -> None:
     for folded, column in promised.items():
         if folded not in found:
             hint = near(column.name, [each.name for each in found.values()])
-            wrong.append(f"{column.name}: promised, and not there in the query.{hint}")
+            wrong.append(f"{column.name}: promised, but missing from the query.{hint}")
         elif differ(found[folded].type, column.type):
-            wrong.append(f"{column.name}: promised as {column.type}, and the query gives {found[folded].type}")
+            wrong.append(f"{column.name}: promised as {column.type}, but the query gives {found[folded].type}")
     wrong += [
         f"{each.name}: in the query, and not promised" for folded, each in found.items() if folded not in promised
     ]
     if wrong:
         raise RunFailed(
             "\n  ".join([f"{model.file}: {model} breaks its contract. Nothing was written.", *wrong]),
-            remedy="Mend the query (CAST(column AS type) AS column), or the contract.",
+            remedy="Fix the query (CAST(column AS type) AS column), or the contract.",
         )
 
 

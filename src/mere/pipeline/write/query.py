@@ -258,7 +258,7 @@ def rows_of(body: Csv, folder: Path) -> pa.Table:
     try:
         table = csv.read_csv(folder / body.path, parse_options=parse, convert_options=convert)
     except (pa.ArrowInvalid, OSError) as error:
-        raise RunFailed(f"{body.path}: {str(error).splitlines()[0]}", remedy="Mend the file.") from error
+        raise RunFailed(f"{body.path}: {str(error).splitlines()[0]}", remedy="Fix the file.") from error
     # Spark has no type for the time of a day, nor for a column without a value.
     odd = [f.name for f in table.schema if pa.types.is_null(f.type) or pa.types.is_time(f.type)]
     if not odd:

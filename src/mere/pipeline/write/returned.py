@@ -29,7 +29,8 @@ def checked(made: Any, function: str, place: str, spark: SparkSession) -> DataFr
     if type(made.sparkSession) is not type(spark):
         raise RunFailed(
             f"{place}: {function} returned a DataFrame of another Spark session than the one that the run uses.",
-            remedy="Make it of the parameters, or of a parameter `spark`; do not keep or start sessions in a model.",
+            remedy="Build it from the parameters, or with a parameter `spark`; do not keep or start sessions in a"
+            " model.",
         )
     return made
 

@@ -70,8 +70,8 @@ def prepare(
     if incompatible := _incompatible(model, stands, table, changes):
         if not whole:
             raise RunFailed(
-                f"{model.file}: {model} {incompatible[0]}, which cannot be had for rows that stay.",
-                remedy=f"Build it again: mere run --full-refresh{' --allow-breaking' if breaking else ''} {model}",
+                f"{model.file}: {model} {incompatible[0]}, which existing rows cannot have.",
+                remedy=f"Rebuild it: mere run --full-refresh{' --allow-breaking' if breaking else ''} {model}",
             )
         _create(model, frame.schema, spark, "CREATE OR REPLACE TABLE")
     else:
@@ -104,7 +104,7 @@ def fit(model: Model, frame: DataFrame, spark: SparkSession) -> DataFrame:
     """For a further write of a build: the frame with its columns in the table's order."""
     stands = spark.table(name_of(model.name)).schema
     if others := compare(of_query(stands.jsonValue()), of_query(frame.schema.jsonValue()), {}):
-        raise RunFailed(f"{model.file}: {model} {others[0]} for some windows, and not for others.")
+        raise RunFailed(f"{model.file}: {model} {others[0]} for some windows but not for others.")
     return frame.select(*(quoted(field.name) for field in stands))
 
 
@@ -224,9 +224,7 @@ def _check_names(model: Model, schema: StructType) -> None:
     names = [field.name for field in schema]
     twice = sorted({name for name in names if [each.lower() for each in names].count(name.lower()) > 1})
     if twice:
-        raise RunFailed(
-            f"{model.file}: {model} has two columns named {', '.join(twice)}.", remedy="Name one otherwise: AS …"
-        )
+        raise RunFailed(f"{model.file}: {model} has two columns named {', '.join(twice)}.", remedy="Rename one: AS …")
     void = [field.name for field in schema if field.dataType.typeName() == "void"]
     if void:
         raise RunFailed(

@@ -73,8 +73,8 @@ def _undecided(model: Model, rows: Mapping[TableName, int], told: tuple[str, ...
     if knows and len(rows) == 1 and isinstance(model.body, Sql):
         remedies.append(f"Or leave them out in the query: AND {time} IS NOT NULL.")
     if knows and not model.quarantines:
-        remedies.append("Or put them aside, by a rule with `quarantine: true`.")
-    remedies.append(f"Or say that they are to be dropped: `{drop}`.")
+        remedies.append("Or quarantine them, with a rule that has `quarantine: true`.")
+    remedies.append(f"Or drop them: `{drop}`.")
     why = "" if knows else " Its query does not tell which of its rows would be made of them."
     return RunFailed(
         f"{model.file}: {' and '.join(told)}: they belong to no window of {model}.{why}", remedy="\n".join(remedies)

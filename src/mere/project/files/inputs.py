@@ -55,12 +55,12 @@ def key_of(given: DeclaredKey, key: Sequence[str], entry: Entry) -> tuple[tuple[
     if isinstance(given, Mapping):
         for name in given:
             if name not in key:
-                raise entry.error(f"`{name}` is not of the model's key.{near(name, key)}", "Name a column of `key`.")
+                raise entry.error(f"`{name}` is not in the model's key.{near(name, key)}", "Name a column of `key`.")
         return tuple((name, given[name]) for name in key if name in given)
     if given and len(given) != len(key):
         raise entry.error(
             f"the model's key has {len(key)} columns, and {len(given)} are named here",
-            "Name them in the order of `key`, or those that there are by name: `key: {order_id: id}`.",
+            "Name them in the order of `key`, or those that exist by name: `key: {order_id: id}`.",
         )
     return tuple(zip(key, given, strict=True)) if given else ()
 
@@ -81,9 +81,9 @@ def refuse_lookups_in_part(inputs: Iterable[Input], audits: Iterable[Audit], pro
         if audit.quarantine and (of := in_part.intersection(audit.reads)):
             problems.add(
                 ConfigError(
-                    f"{audit} cannot quarantine: the model does not read {min(of)} whole, so that it would not follow"
-                    " what comes there later",
-                    remedy="Leave `quarantine` out: then the rule is asked of the whole table.",
+                    f"{audit} cannot quarantine: the model does not read {min(of)} whole, so it would miss"
+                    " what arrives there later",
+                    remedy="Leave out `quarantine`: then the rule checks the whole table.",
                     file=audit.file,
                     line=audit.line,
                 )

@@ -182,7 +182,7 @@ class _Reader:
             self._problem(rules.no_now[0].format("take `now`"), rules.no_now[1], function)
         elif takes_now and now is None:
             self._problem(
-                "the parameter `now` needs a precision, which says how often it is a reason to build",
+                "the parameter `now` needs a precision: how often it causes a rebuild",
                 'Write for example now="day" in the decorator.',
                 function,
             )
@@ -216,7 +216,7 @@ class _Reader:
             elif parameter.arg in _GIVEN_TO_SOURCES:
                 takes.add(parameter.arg)
             elif default is None:
-                message = f"mere does not know what to give to the parameter `{parameter.arg}`"
+                message = f"mere does not know what to pass to the parameter `{parameter.arg}`"
                 self._problem(message, "It has `spark`, `since` and `now` to give.", parameter)
         cursor = found["cursor"].text() if "cursor" in found else None
         if "since" in takes and cursor is None:
@@ -247,7 +247,7 @@ class _Reader:
         top, *folder = self.path.parts[:-1]
         if folder[:1] != [schema] and not (top == _SOURCES and not folder):
             raise ConfigError(
-                f"{written} stands in the folder of another schema",
+                f"{written} is in the folder of another schema",
                 remedy=f"Move it to {top}/{schema}/.",
                 file=self.file,
                 line=call.lineno,
@@ -266,16 +266,14 @@ class _Reader:
                 with self.problems.gather():
                     read = self._input(default, key, called in self.names.changes)
                     if any(each.table == read.table for each in inputs):
-                        self._problem(
-                            f"{read.table} is the input of two parameters", "Take one of them out.", parameter
-                        )
+                        self._problem(f"{read.table} is the input of two parameters", "Remove one of them.", parameter)
                     inputs.append(read)
                     parameters.append((parameter.arg, read.table))
             elif parameter.arg in _GIVEN:
                 given.add(parameter.arg)
             elif default is None:
                 self._problem(
-                    f"mere does not know what to give to the parameter `{parameter.arg}`",
+                    f"mere does not know what to pass to the parameter `{parameter.arg}`",
                     f'Give it a default: {parameter.arg}=table("schema.name").',
                     parameter,
                 )

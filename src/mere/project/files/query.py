@@ -145,7 +145,9 @@ def _one_query(text: str, place: _Place) -> exp.Expr:
     tree = statements[0]
     if not isinstance(tree, exp.Query | exp.Values):
         raise place.error(
-            f"{tree.key.upper()} cannot stand in a model", tree, "A model is one SELECT; mere writes the table itself."
+            f"{tree.key.upper()} is not allowed in a model",
+            tree,
+            "A model is one SELECT; mere writes the table itself.",
         )
     _spell_ctes(tree)
     return tree
@@ -192,7 +194,7 @@ def _table_name(node: exp.Table, place: _Place) -> TableName:
             f"Write {'.'.join(parts[-2:])}: it is read on the ref on which the model runs.",
         )
     if "/" in parts[1] or ":" in parts[1]:
-        raise place.error(f"`{written}` reads files", node, "Bring them in as a source or a seed, and read its table.")
+        raise place.error(f"`{written}` reads files", node, "Load them with a source or a seed, and read its table.")
     return TableName(*parts)
 
 

@@ -185,7 +185,7 @@ def _time(entry: Entry, found: Mapping[str, Entry], problems: Problems) -> Time 
     if "time_column" not in found:
         problems.add(
             found.get("kind", entry).error(
-                "an incremental model needs a `time_column`: the column that says in which window a row of it lies",
+                "an incremental model needs a `time_column`: the column that says which window a row is in",
                 "Write for example `time_column: order_date`.",
             )
         )

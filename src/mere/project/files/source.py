@@ -97,7 +97,7 @@ def _check_location(found: Mapping[str, Entry], feed: Feed) -> None:
         raise found["files"].error(f"`files` cannot be `{feed.location}`: {error}") from error
     if feed.location.startswith(("http://", "https://")) and pattern.grain and feed.start is None:
         raise found["files"].error(
-            "nobody can list web addresses: the source needs its first time", "Write for example `start: 2024-01`."
+            "web addresses cannot be listed: the source needs its first time", "Write for example `start: 2024-01`."
         )
 
 
@@ -108,7 +108,7 @@ def _check_trace(found: Mapping[str, Entry], source: Source) -> None:
             f"`{taken[0]}` cannot be a column: Iceberg keeps the name for itself", "Name it otherwise."
         )
     if len(set(names)) < len(names):
-        raise found["trace"].error("two columns of `trace` have one name", "Name one of them otherwise.")
+        raise found["trace"].error("two columns of `trace` have one name", "Rename one of them.")
     for name in source.columns:
         if name.casefold() in names:
             raise found["columns"].error(

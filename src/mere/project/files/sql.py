@@ -194,6 +194,6 @@ def _check_placeholders(settings: Settings, query: Query, file: str, line: int, 
     if "now" in used and (refused := settings.kind.rules.no_now):
         problem(refused[0].format("use :now"), refused[1])
     elif "now" in used and now is None:
-        problem(":now needs a precision, which says how often it is a reason to build", "Write for example `now: day`.")
+        problem(":now needs a precision: how often it causes a rebuild", "Write for example `now: day`.")
     elif now is not None and "now" not in used:
         problem("`now` is declared, but the query does not use :now", "Remove it.")

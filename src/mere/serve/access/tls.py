@@ -16,7 +16,7 @@ def context(certificate: Path, key: Path) -> tuple[ssl.SSLContext, bytes | None]
     """For the server's side of TLS 1.2 and later; and the certificate's hash, to which a login can be bound."""
     try:
         if stat.S_IMODE(key.stat().st_mode) & 0o007:
-            raise ConfigError(f"{key} can be read by anybody.", remedy=f"Close it: chmod 600 {key}")
+            raise ConfigError(f"{key} can be read by anyone.", remedy=f"Close it: chmod 600 {key}")
         found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         found.minimum_version = ssl.TLSVersion.TLSv1_2
         # Never asks on the terminal for the password of a key.

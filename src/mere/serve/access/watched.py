@@ -67,7 +67,7 @@ class Watched(Generic[Content]):
         except ConfigError as error:
             self.error = error
         if self.error is not None and str(before) != str(self.error):
-            _LOG.error("nobody is let in, and who is connected keeps what there was: %s", self.error)
+            _LOG.error("nobody is let in, and connected clients keep their rights: %s", self.error)
         elif self.error is None and before is not None:
             _LOG.warning("%s can be read again", self.path)
 

@@ -89,7 +89,7 @@ class Tables:
     def _hold(self, pin: Pin, table: TableName, path: tuple[TableName, ...]) -> str:
         if table in path:
             around = " → ".join(map(str, [*path[path.index(table) :], table]))
-            raise QueryError(f"View {table} is defined by itself: {around}.")
+            raise QueryError(f"View {table} refers to itself: {around}.")
         key = _key(pin, table)
         with self._lock:
             bound = self._bound.get(key)

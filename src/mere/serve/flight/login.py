@@ -95,7 +95,7 @@ class Login:
     def _by_token(self, token: bytes) -> str:
         name = content(token).decode(errors="replace")
         if not self.seals.holds(self._purpose(name), token):
-            raise PgError("28P01", "the token is not valid any more", hint="Log in again.")
+            raise PgError("28P01", "the token is no longer valid", hint="Log in again.")
         return name
 
     def _purpose(self, name: str) -> str:

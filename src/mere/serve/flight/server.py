@@ -28,7 +28,7 @@ _POLL = 0.05  # seconds between two looks at whether the last call has ended
 _LAST_WORDS = 2.0  # seconds for clients to take what they were sent
 _ACTIONS = {
     "CreatePreparedStatement": "Read a statement that is run later.",
-    "ClosePreparedStatement": "It is not needed any more.",
+    "ClosePreparedStatement": "It is no longer needed.",
     "BeginTransaction": "All statements of it see one commit.",
     "EndTransaction": "It is over.",
 }

@@ -57,7 +57,7 @@ def _check_tags(file: Entry, node: yaml.Node, above: frozenset[int]) -> None:
 
     here = Entry(file.file, "", node, file.first_line)
     if id(node) in above:
-        raise here.error("a value stands within itself", "Write it out instead of `*`.")
+        raise here.error("a value contains itself", "Write it out instead of `*`.")
     if node.tag not in _PLAIN:
         raise here.error("a value has a type of its own", "Write a text, a number, a list or a map.")
     if isinstance(node, yaml.MappingNode | yaml.SequenceNode):
@@ -72,7 +72,7 @@ def _filled(entry: Entry) -> dict[str, Entry]:
         raise entry.error(f"`{entry.key}` must be a map with at least one entry")
     for name, value in found.items():
         if name != name.strip() or not name.isprintable() or name in ("", "~", "null"):
-            raise value.error(f"{name!r} in `{entry.key}` is not a name", "Write it without blanks around it.")
+            raise value.error(f"{name!r} in `{entry.key}` is not a name", "Write it without spaces around it.")
     return found
 
 

@@ -50,7 +50,7 @@ class PostgresAddress:
             match = None
         if not match or not _PORTS.fullmatch(given.get("port", "")):
             raise LakeUnreadable(
-                "The address of the database cannot be used: it is not a URL that Postgres reads.",
+                "The address of the database cannot be used: it is not a URL that Postgres understands.",
                 remedy="Write postgresql://user@host:port/database. In a user or password each of % / @ : ? # [ ] and"
                 " the space is percent-encoded; what ${NAME} brings into mere.yaml is encoded by mere.",
             ) from None

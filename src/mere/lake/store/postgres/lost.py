@@ -56,7 +56,7 @@ def lost_connections() -> Iterator[None]:
 def _no_room(error: Exception) -> LakeUnreadable:
     return LakeUnreadable(
         f"The disk of the Postgres server is full: {line(error)}. {UNTOUCHED}",
-        remedy="Free some space there and try again. What only reads goes on meanwhile.",
+        remedy="Free some space there and try again. Reading still works.",
     )
 
 

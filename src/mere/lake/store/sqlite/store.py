@@ -246,7 +246,7 @@ def _require_file(path: Path) -> None:
         kind = "a folder" if path.is_dir() else "a link that leads nowhere" if path.is_symlink() else "not a file"
         raise CatalogLost(f"{path} is {kind}, and the catalog of a lake is a file. Nothing was changed.")
     if not path.stat().st_size:
-        raise CatalogLost(f"{path} is empty, so it is not the catalog of a lake any more. Nothing was changed.")
+        raise CatalogLost(f"{path} is empty, so it is no longer the catalog of a lake. Nothing was changed.")
 
 
 def _require_mere(path: Path, connection: sqlite3.Connection) -> int:

@@ -261,7 +261,7 @@ def drifted(
         remedies += [hint] if hint else []
         remedies.append(f"If files may lack it: `columns: {{{missing[0]}: {{optional: true}}}}`.")
     if retyped:
-        remedies.append("Mend the file, or load it with a source of its own: these types have nothing in common.")
+        remedies.append("Fix the file, or load it with a source of its own: these types have nothing in common.")
     if new:
         remedies.append("To take new columns into the table: `on_new_column: add`; to leave them out: `ignore`.")
     return RunFailed(

@@ -64,7 +64,9 @@ def check_format(path: Path, place: str, kind: Format) -> None:
         start = file.read(4)
     if path.suffix == ".gz":
         if not start.startswith(_GZIP):
-            raise RunFailed(f"{place} is not gzip, as its name says. Nothing was loaded.", remedy="Name it otherwise.")
+            raise RunFailed(
+                f"{place} is not gzip, although its name says so. Nothing was loaded.", remedy="Name it otherwise."
+            )
         return
     for magic, (what, remedy) in _NOT_TEXT.items():
         if start.startswith(magic):
@@ -140,7 +142,7 @@ def check_quotes(path: Path, place: str, text: Text) -> None:
         line = content.count(b"\n", 0, end) + 1
         raise RunFailed(
             f"{place}:{line}: a quote is not closed where the value ends. Nothing was loaded.",
-            remedy="Mend the line, or say how quotes are written in values: `csv: {escape: '\\\\'}`.",
+            remedy="Fix the line, or say how quotes are escaped in values: `csv: {escape: '\\\\'}`.",
         )
 
 
@@ -157,8 +159,9 @@ def check_delimiter(header: Header, place: str, text: Text, expected: Collection
     best = max(others, key=lambda each: known(others[each]))
     if known(others[best]) > known(header.values):
         raise RunFailed(
-            f"{place} is not cut at {text.delimiter!r}: its header would be {header.line[:80]!r}. Nothing was loaded.",
-            remedy=f"At {_WORDS[best]} it would have {len(others[best])} columns: `csv: {{delimiter: {best!r}}}`.",
+            f"{place} is not delimited by {text.delimiter!r}: its header would be {header.line[:80]!r}."
+            " Nothing was loaded.",
+            remedy=f"With {_WORDS[best]} it would have {len(others[best])} columns: `csv: {{delimiter: {best!r}}}`.",
         )
 
 
@@ -173,7 +176,7 @@ def _decoded(raw: bytes, place: str, text: Text) -> str:
         shown = raw[max(0, error.start - 20) : error.end + 20].decode(text.encoding, errors="replace")
         raise RunFailed(
             f"{place} is not {text.encoding}: {shown!r}. Nothing was loaded.",
-            remedy="Say what it is: `csv: {encoding: windows-1252}`, for instance.",
+            remedy="Set its encoding: `csv: {encoding: windows-1252}`, for instance.",
         ) from error
 
 

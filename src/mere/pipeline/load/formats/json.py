@@ -72,7 +72,8 @@ def _look(batch: Batch, portion: Portion, path: Path) -> bool | None:
         raise RunFailed(f"{place} is not {kind}: it begins with {line[:40]!r}. Nothing was loaded.")
     if kind is Format.JSONL and start == "[":
         raise RunFailed(
-            f"{place} is one JSON document, not a record a line. Nothing was loaded.", remedy="Say `format: json`."
+            f"{place} is one JSON document, not one record per line. Nothing was loaded.",
+            remedy="Write `format: json`.",
         )
     return True
 
@@ -107,7 +108,7 @@ def _refuse_broken(batch: Batch, documents: DataFrame) -> None:
     broken = documents.where(f"({_DOCUMENT_RECORDS}) IS NULL").select(PORTION).limit(1).collect()
     if broken:
         raise RunFailed(
-            f"{batch.model.file}: {broken[0][0]} is not a JSON document, or not all of one. Nothing was loaded.",
+            f"{batch.model.file}: {broken[0][0]} is not a JSON document, or only part of one. Nothing was loaded.",
             remedy="If each line is a record: `format: jsonl`. Otherwise get it again.",
         )
 
@@ -125,7 +126,7 @@ def _shapes(batch: Batch, agreement: Agreement, records: DataFrame, names: Itera
         if len(each) > _MOST_KEYS:
             raise RunFailed(
                 f"{batch.model.file}: the records of {portion} have {len(each):,} keys. Nothing was loaded.",
-                remedy="Such keys are data. Declare the columns, and say `on_new_column: ignore`.",
+                remedy="Such keys are data. Declare the columns, and write `on_new_column: ignore`.",
             )
     return {name: tuple(Seen(key) for _, key in sorted(by_name[name])) for name in names if name in by_name}
 

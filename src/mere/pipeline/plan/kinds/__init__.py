@@ -41,6 +41,6 @@ KINDS: Mapping[Kind, KindPlan] = {
         source.afresh,
         source.retried,
         new_settings=source.other_settings,
-        loses="what was loaded may not be there any more",
+        loses="what was loaded may be gone",
     ),
 }

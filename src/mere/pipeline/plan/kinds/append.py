@@ -22,7 +22,7 @@ def new_code(model: Model, why: str) -> Step:
         Action.BLOCKED,
         (why,),
         remedy=f"mere run --forward-only {model}   for new rows only\n"
-        f"mere run --full-refresh {model}   to build it again from the rows that there are now",
+        f"mere run --full-refresh {model}   to rebuild it from the rows that are there now",
     )
 
 
@@ -32,7 +32,7 @@ def since_then(model: Model, state: State, given: Given) -> Step:
     table = str(source.table)
     points = facts.points(source.table)
     if points.keys() != {table} or table not in state.inputs:
-        return blocked(model, f"{table} is not the table it was", accept="go on from its present rows")
+        return blocked(model, f"{table} is not the table it was", accept="continue from its present rows")
     delta = facts.changes(table, state.inputs[table], None, None)
     if not delta and table not in effects:
         return skip(model)
@@ -51,7 +51,7 @@ def since_then(model: Model, state: State, given: Given) -> Step:
                 return _exchanged(model, lost)
             lost = None
     if lost:
-        return blocked(model, lost, accept="go on from its present rows")
+        return blocked(model, lost, accept="continue from its present rows")
     new = f"{delta.why} in {table}" if source.changes else f"new rows in {table}"
     why = f"{table} is built before it" if table in effects else new
     step = Step(model, Action.ROWS, (why,), load=load_of(model, facts))

@@ -87,7 +87,7 @@ def skip(model: Model) -> Step:
 
 def blocked(model: Model, why: str, accept: str | None = None) -> Step:
     remedies = [f"mere plan --accept {model}   to {accept}"] if accept else []
-    remedies.append(f"mere run --full-refresh {model}   to build it again")
+    remedies.append(f"mere run --full-refresh {model}   to rebuild it")
     return Step(model, Action.BLOCKED, (why,), remedy="\n".join(remedies))
 
 

@@ -38,7 +38,7 @@ def since_then(model: Model, state: State, given: Given) -> Step:
         lost = from_here and stood is not None and stood.snapshot is not None
     if not reasons:
         return skip(model)
-    anew = f"{', '.join(names)} is not what was observed of it, or what it went through is gone: it is looked at anew"
+    anew = f"{', '.join(names)} is not what was observed of it, or its snapshots are gone: it is observed again"
     notes = (anew,) if lost else ()
     return Step(model, Action.KEYS, tuple(reasons), observations=found, notes=notes, load=load_of(model, facts))
 
@@ -54,7 +54,7 @@ def is_history(state: State) -> bool:
 
 def new_code(model: Model, why: str) -> Step:
     remedy = (
-        f"mere run --forward-only {model}   to keep its history, and to go on with the new code\n"
-        f"mere run --full-refresh {model}   to build it again from the snapshots that there are now"
+        f"mere run --forward-only {model}   to keep its history, and use the new code from now on\n"
+        f"mere run --full-refresh {model}   to rebuild it from the snapshots that there are now"
     )
     return Step(model, Action.BLOCKED, (why,), remedy=remedy)

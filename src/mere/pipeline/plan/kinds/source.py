@@ -35,7 +35,7 @@ def afresh(model: Model, given: Given, because: tuple[str, ...]) -> Step:
         return refused
     feed = _source(model).feed
     if not offered.new and isinstance(feed, Files):
-        remedy = f"Put files there, or mend `files` in {model.file}."
+        remedy = f"Put files there, or correct `files` in {model.file}."
         return Step(model, Action.BLOCKED, (f"no file matches {feed.location}",), remedy=remedy)
     step = _load(model, _limited(_within(offered.new, wish.only), wish), *because)
     there = {each.name for each in offered.new}
@@ -81,7 +81,7 @@ def _next_time(source: Source, loaded: Iterable[Loaded]) -> datetime | None:
 
 def _lost_track(model: Model, facts: Facts) -> Step | None:
     """Blocked, if it cannot be told any more which rows are of what."""
-    again = f"mere run --full-refresh {model}   to load all again that there is now"
+    again = f"mere run --full-refresh {model}   to load everything again that there is now"
     if not facts.points(model.name.loads):
         gone = f"{model.name.loads}, where it is written what was loaded, is gone"
         return Step(model, Action.BLOCKED, (gone,), remedy=again)
@@ -104,7 +104,7 @@ def other_settings(model: Model, state: State, facts: Facts) -> Step | None:
     because = differences(known, _source(model).settings) if known else ["its declaration changed"]
     double = [_double(offered)] if offered.renamed else []
     forward = _as_new(model, True) if double else f"mere run --forward-only {model}   for new files only"
-    remedy = f"{forward}\nmere run --full-refresh {model}   to load all again that there is now"
+    remedy = f"{forward}\nmere run --full-refresh {model}   to load everything again that there is now"
     return Step(model, Action.BLOCKED, (*because, *double), remedy=remedy)
 
 
@@ -131,7 +131,7 @@ def _under_other_names(model: Model, state: State, offered: Offered, wish: Wish)
     forward = model.name in wish.forward_only and _has_other_settings(model, state)
     remedy = (
         "Let the files, and `files` of the source, be called as they were, or\n"
-        f"mere run --full-refresh {model}   to load all again that there is now\n{_as_new(model, forward)}"
+        f"mere run --full-refresh {model}   to load everything again that there is now\n{_as_new(model, forward)}"
     )
     return Step(model, Action.BLOCKED, (_double(offered),), remedy=remedy)
 
@@ -154,7 +154,7 @@ def retried(step: Step, given: Given, why: str) -> Step:
 def _loaded_again(model: Model, portions: Sequence[Portion], *because: str) -> Step:
     if _source(model).trace.file is None:
         why = "its rows cannot be replaced: `trace` has no column for the file"
-        return Step(model, Action.BLOCKED, (why,), remedy=f"mere run --full-refresh {model}   to load all again")
+        return Step(model, Action.BLOCKED, (why,), remedy=f"mere run --full-refresh {model}   to load everything again")
     return _load(model, portions, *because)
 
 
@@ -189,7 +189,7 @@ def _with_gone(step: Step, names: Sequence[str], rows: str) -> Step:
     count = len(names)
     what = "a file that was loaded is" if count == 1 else f"{count:,} files that were loaded are"
     shown = ", ".join(names[:_SHOWN]) + (" …" if count > _SHOWN else "")
-    return replace(step, notes=(*step.notes, f"{what} not there any more, and {rows}: {shown}"))
+    return replace(step, notes=(*step.notes, f"{what} gone, and {rows}: {shown}"))
 
 
 def _load(model: Model, portions: Iterable[Portion], *because: str) -> Step:
