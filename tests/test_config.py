@@ -129,7 +129,7 @@ def test_a_mistake_in_another_profile_is_found_too(tmp_path: Path) -> None:
         ("name: a\nprofiles:\n  x: {spark: {remote: 'sc://h', cores: 1}}", "3: `profiles.x.spark.cores` has no effect"),
         ("name: a\nprofiles:\n  local: {spark: {conf: {ansi: 1}}}", "3: `ansi` is not a Spark setting"),
         ("name: a\nprofiles:\n  x: {spark: {conf: {spark.driver.memory: 1g}}}", "`spark.driver.memory` has no effect"),
-        ("name: a\n  b: c", "2:4: not valid YAML: there is a `:` where no key can stand"),
+        ("name: a\n  b: c", "2:4: not valid YAML: there is a `:` where no key is allowed"),
         ("name: 'a", "1:7: not valid YAML: a quote is opened here and never closed"),
     ],
 )

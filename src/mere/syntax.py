@@ -50,7 +50,7 @@ _YAML = (
     _Words("character '(.)' that cannot start", "a value cannot begin with `{0}`", _QUOTE),
     _Words(
         "mapping values are not allowed",
-        "there is a `:` where no key can stand",
+        "there is a `:` where no key is allowed",
         "Put a value that has a colon in quotes; or, if it ends a key, give the key a line of its own, indented as far"
         " as the keys beside it.",
     ),
@@ -65,12 +65,12 @@ _YAML = (
     ),
     _Words(
         "block mapping: .*found '(-|<block entry>)'",
-        "an item of a list stands among keys",
+        "an item of a list is among keys",
         "Indent the items below the key that they belong to, or remove the `-`.",
     ),
     _Words("block (mapping|collection): .*found '<block", "this line is not indented as those beside it", _INDENT),
     _Words(
-        "block collection: .*found '\\?'", "a key stands among the items of a list", "Put `- ` before it, or indent it."
+        "block collection: .*found '\\?'", "a key is among the items of a list", "Put `- ` before it, or indent it."
     ),
     _Words(
         "block (mapping|collection): .*found '([^<'])'", "there is a `{1}` that belongs to nothing before it", _QUOTE

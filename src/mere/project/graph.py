@@ -65,7 +65,7 @@ class Graph:
             elif isinstance(feed, Rest | Database):
                 feed = replace(feed, url=place.location)
             else:
-                raise ConfigError(f"{name} is a function, which is nowhere else", file=place.file, line=place.line)
+                raise ConfigError(f"{name} is a function, whose place is in its code", file=place.file, line=place.line)
             body = replace(model.body, feed=feed)
             if isinstance(feed, Files):  # the pattern may be another
                 said = settings_of(body)

@@ -104,7 +104,7 @@ RULES: Mapping[Kind, KindRules] = {
         rebuilds=False,
         quarantines=False,
         settings=(),
-        no_now=("a view cannot {}, for nothing binds it when it is read", "Write `kind: full`."),
+        no_now=("a view cannot {}: nothing binds it when it is read", "Write `kind: full`."),
     ),
     Kind.SOURCE: KindRules(declared=False, keeps_rows=True, rebuilds=False),
 }

@@ -130,7 +130,7 @@ def _split(location: str) -> tuple[str, str]:
     on_web = scheme[1] != "s3"
     if on_web:
         if any(f"{{{field}}}" in urlsplit(place).query for field in TIME_FIELDS):
-            raise ValueError("a field cannot stand behind the ? of a web address: that part names no file")
+            raise ValueError("a field cannot come after the ? of a web address: that part names no file")
         place = without_query(place)
     head, slash, path = place.partition("://")[2].partition("/")
     if not head or not slash or not _is_fixed(head):
@@ -153,7 +153,7 @@ def _check(parts: tuple[str, ...], *, folders: list[str], head: str) -> None:
         raise ValueError("a part of the path is empty, . or ..")
     for part in parts:
         if part == ".." and len(parts) > 1:
-            raise ValueError(".. cannot stand behind a field or wildcard")
+            raise ValueError(".. cannot come after a field or wildcard")
         for token in _tokens(part):
             if token["stray"]:
                 raise ValueError(f"a {token['stray']} in {part} has no counterpart")
@@ -163,7 +163,7 @@ def _check(parts: tuple[str, ...], *, folders: list[str], head: str) -> None:
                 raise ValueError(f"** has to be a whole part of the path, not a piece of one as in {part}")
         if head.startswith("http") and not _is_time(part):
             known = " ".join(f"{{{field}}}" for field in TIME_FIELDS)
-            raise ValueError(f"a web server lists no files: only {known} may stand in its addresses, not {part}")
+            raise ValueError(f"a web server lists no files: only {known} may appear in its addresses, not {part}")
 
 
 def _grain(fields: Iterable[str]) -> Grain | None:

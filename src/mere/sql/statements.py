@@ -96,7 +96,7 @@ def _refuse_writes(connection: DuckDBPyConnection, sql: str, tokens: Sequence[To
     if kinds[-1] == "SELECT" or (kinds[-1] == "COPY" and _destination(sql, inner) is not None):
         return
     if len(kinds) > 1 and "pivot" in {token.word for token in inner}:
-        raise QueryError("PIVOT stands inside of another statement only with its values: PIVOT … ON column IN (…).")
+        raise QueryError("PIVOT is allowed inside another statement only with its values: PIVOT … ON column IN (…).")
     verb = inner[0].text.upper() if inner else "nothing"
     raise QueryError(
         f"mere sql only reads; it does not run {verb}. Nothing was changed.",

@@ -147,7 +147,7 @@ def test_what_a_run_has_not_signed_is_not_published(lake: Lake, engine: Foreign,
     else:
         lake.restore("main", on=begun.branch)  # then there is nothing to publish, but the run would say that it is done
     name = "a.new" if how == "made" else "a.t"
-    with pytest.raises(Unsigned, match=f"run r1 was written to by somebody else: {name} .* Nothing was published"):
+    with pytest.raises(Unsigned, match=f"run r1 was changed by somebody else: {name} .* Nothing was published"):
         lake.publish(begun.branch, fence=fence)
     assert lake.at().entries == before
     assert lake.store.ref(begun.branch)
@@ -161,7 +161,7 @@ def test_a_table_that_was_put_back_does_not_leave_the_rest_to_be_published(
     fence = signed(lake, begun.branch)
     before = lake.at().entries
     engine.put(begun.branch, "a.t", lake.at(begun.branch).pointer("a.t"), lake.at().pointer("a.t"))
-    with pytest.raises(Unsigned, match=r"run r1 was written to by somebody else: a\.t on it"):
+    with pytest.raises(Unsigned, match=r"run r1 was changed by somebody else: a\.t on it"):
         lake.publish(begun.branch, fence=fence)
     assert lake.at().entries == before
 
@@ -171,7 +171,7 @@ def test_a_pointer_that_moved_past_the_guards_is_not_published(lake: Lake, begun
     fence = signed(lake, begun.branch)
     before = lake.at().entries
     past_the_guards(lake, f"UPDATE iceberg_tables SET metadata_location = 'x' WHERE catalog_name = '{begun.branch}'")
-    with pytest.raises(Unsigned, match=r"run r1 was written to by somebody else: a\.t on it"):
+    with pytest.raises(Unsigned, match=r"run r1 was changed by somebody else: a\.t on it"):
         lake.publish(begun.branch, fence=fence)
     assert lake.at().entries == before
 

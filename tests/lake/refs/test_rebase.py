@@ -51,7 +51,7 @@ def test_the_branch_as_it_was_can_be_brought_back(lake: Lake, engine: Foreign, a
     command = ["--lake", at.path, "branch", "update", "dev", "--no-run"]
     if at.catalog is None:
         said = CliRunner().invoke(main, command, catch_exceptions=False).stdout
-        assert "changed on both, so it is as main has it: a.t" in said
+        assert "changed on both, so taken from main: a.t" in said
         assert f"to go back: mere --lake {at.path} revert --to {before.short_id} --on dev" in said
         assert "to go back" not in CliRunner().invoke(main, command, catch_exceptions=False).stdout
     else:

@@ -166,7 +166,7 @@ def test_what_others_write_to_the_branch_of_a_run_is_not_published(stage: Stage,
 
     once_at(point, write)
     _, said = it.failed_run()
-    assert "written to by somebody else" in said
+    assert "changed by somebody else" in said
     assert "gold.daily" in said
     assert it.pointers() == before
     (resume,) = {line.partition("mere ")[2] for line in said.splitlines() if "run --resume" in line}

@@ -229,8 +229,8 @@ def told(event: Event, lake: OpenLake) -> str | None:
         case LeftAsIs():
             names = " ".join(event.models)
             return (
-                f"left as they are, for they were built from a part of the data: {names}\n"
-                f"to build them again, add how much of it: mere run --on {event.branch} {names}"
+                f"left as they are, because they were built from a part of the data: {names}\n"
+                f"to rebuild them, add how much of it: mere run --on {event.branch} {names}"
             )
         case Rebased():
             return f"{', '.join(event.tables)} moved meanwhile: catching up"
@@ -239,9 +239,9 @@ def told(event: Event, lake: OpenLake) -> str | None:
 
 def _updated(event: Updated) -> str:
     own = counted(len(event.kept), "change")
-    lines = [f"{event.branch} stands on commit {event.base[:10]} of {event.parent} now, with {own} of its own"]
+    lines = [f"{event.branch} is now based on commit {event.base[:10]} of {event.parent}, with {own} of its own"]
     if event.dropped:
-        lines.append(f"changed on both, so it is as {event.parent} has it: {', '.join(event.dropped)}")
+        lines.append(f"changed on both, so taken from {event.parent}: {', '.join(event.dropped)}")
     if event.after != event.before:
         back = f"mere revert --to {event.before[:10]} --on {event.branch}"
         lines.append(f"it was at commit {event.before[:10]}, kept until mere gc; to go back: {back}")

@@ -32,7 +32,7 @@ class Fence:
     def unsigned(self, keys: Collection[Key]) -> Unsigned:
         names = ", ".join(map(str, sorted(keys)))
         return Unsigned(
-            f"The branch of run {self.run} was written to by somebody else: {names} on it is not what the run has"
+            f"The branch of run {self.run} was changed by somebody else: {names} on it is not what the run has"
             f" built and audited. Nothing was published; {self.target} was left as it was.",
             remedy=f"Undo that and resume: mere run --resume {self.run}",
         )

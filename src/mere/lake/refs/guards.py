@@ -55,7 +55,7 @@ class Guard:
         """The metadata that may stand in place of this, not yet written; None if this may stand as it is."""
         if self.target == MAIN and metadata.properties.get(SAMPLE) == "true":
             raise Unguarded(
-                f"{key} was built from a part of the data, so it may not stand on {MAIN}.",
+                f"{key} was built from a part of the data, so it may not be on {MAIN}.",
                 remedy=f"Build it from all of it first: mere run --on {self.ref}",
             )
         return self._portable(key, metadata) if kind is Kind.VIEW else _guarded(metadata)

@@ -55,7 +55,7 @@ def set_properties(
 def _refuse_moved(target: str, moved: Collection[Key]) -> None:
     if moved:
         names = ", ".join(map(str, sorted(moved)))
-        raise LakeConflict(f"{names} on {target} was written to by somebody else meanwhile. Nothing was changed.")
+        raise LakeConflict(f"{names} on {target} was changed by somebody else meanwhile. Nothing was changed.")
 
 
 def refuse_unguarded(wanted: Mapping[TableName, Properties]) -> None:

@@ -328,7 +328,7 @@ def _make_bucket(bucket: str, settings: S3Settings) -> None:
         # Not `from error`: its text may have the request in it.
         code = _first(_ARROW_CODE, str(error))
         if code in _ARROW_DENIED:
-            remedy = "Use keys that may make buckets (s3:CreateBucket), or let somebody make it who has them."
+            remedy = "Use keys that may create buckets (s3:CreateBucket), or let somebody who has them create it."
             raise StorageDenied(f"{what}: S3 refuses it ({code}).", remedy=remedy) from None
         if code.startswith("BUCKET_ALREADY"):
             raise LakeError(

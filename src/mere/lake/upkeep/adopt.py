@@ -211,7 +211,7 @@ class _Examiner:
         reach.add(metadata.location)
         if folder.startswith(warehouse) or any(file.startswith(warehouse) for file in reach):
             yield (
-                "its files are in this lake's own warehouse, so that it belongs to a ref of this lake already;"
+                "its files are in this lake's own warehouse, so it already belongs to a ref of this lake;"
                 " use mere branch and mere publish"
             )
         elif warehouse.startswith(folder):

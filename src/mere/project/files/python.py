@@ -114,7 +114,7 @@ def _decorator(function: _Function, names: _Names, path: Path, problems: Problem
             message = f"`@{called}` needs the {'source' if own is names.source else 'model'}'s name"
             remedy = f'Write @{called}("schema.{function.name}").'
         elif called in other:
-            message = f"`@{called}` stands in the wrong folder"
+            message = f"`@{called}` is in the wrong folder"
             remedy = "Models are in models/, sources in sources/."
         else:
             continue
