@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from mere.names import TableName
-from mere.sql.scopes import sources_of, table_name
+from mere.sql.scopes import is_star, left_out, selects_of, sources_of, table_name
 
 # A table's columns; a table that is not in it is one of which nothing is known.
 Schemas = Mapping[TableName, tuple[str, ...]]
@@ -77,18 +77,13 @@ def _open_star(scope: Scope) -> exp.Expr | None:
     for branch in scope.set_operation_scopes:
         if (star := _open_star(branch)) is not None:
             return star
-    for select in _selects(scope):
-        if not select.is_star:
+    for select in selects_of(scope):
+        if not is_star(select):
             continue
         for _, source in _starred(scope, select):
             if not isinstance(source, Scope) or _open_star(source) is not None:
                 return select
     return None
-
-
-def _selects(scope: Scope) -> list[exp.Expr]:
-    is_plain = isinstance(scope.expression, exp.Query) and not scope.set_operation_scopes
-    return scope.expression.selects if is_plain and isinstance(scope.expression, exp.Query) else []
 
 
 def _starred(scope: Scope, star: exp.Expr) -> Iterator[tuple[str, exp.Table | Scope]]:
@@ -108,16 +103,12 @@ def _outputs(scope: Scope, schemas: Schemas) -> tuple[str, ...] | None:
     if scope.pivots or sources_of(scope) is None:
         return None
     names: list[str] = []
-    for select in _selects(scope):
-        found = _starred_columns(scope, select, schemas) if _is_star(select) else _names_of(select)
+    for select in selects_of(scope):
+        found = _starred_columns(scope, select, schemas) if is_star(select) else _names_of(select)
         if not found:
             return None
         names += found
     return tuple(names)
-
-
-def _is_star(select: exp.Expr) -> bool:
-    return isinstance(select, exp.Star) or (isinstance(select, exp.Column) and isinstance(select.this, exp.Star))
 
 
 def _starred_columns(scope: Scope, select: exp.Expr, schemas: Schemas) -> list[str] | None:
@@ -126,8 +117,8 @@ def _starred_columns(scope: Scope, select: exp.Expr, schemas: Schemas) -> list[s
     sources = list(_starred(scope, select))
     if star.args.get("replace") or star.args.get("rename") or not sources:
         return None
-    without = {each.name.lower() for each in star.args.get("except_") or []}
     names: list[str] = []
+    without = left_out(star)
     for name, _ in sources:
         columns = _of_source(scope, name, schemas)
         if columns is None:
@@ -208,7 +199,7 @@ def _unknown(scope: Scope, column: exp.Column, schemas: Schemas) -> Unknown | No
 def _aliases(scope: Scope, column: exp.Column | None) -> list[str]:
     """The names of the SELECT list that a column can mean: to Spark those to its left, and all of them in the clauses
     that come after the list, such as GROUP BY. Without a column, all."""
-    selects = _selects(scope)
+    selects = selects_of(scope)
     if column is not None:
         clause: exp.Expr = column
         while clause.parent is not None and clause.parent is not scope.expression:

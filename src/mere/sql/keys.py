@@ -10,7 +10,7 @@ told apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp, parse_one
@@ -19,8 +19,8 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from mere.names import TableName
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.joins import Joins
-from mere.sql.mixing import cut_of, group_keys, names_of
-from mere.sql.scopes import sources_of, table_name
+from mere.sql.mixing import cut_of, mixers, names_of
+from mere.sql.scopes import behind, is_star, left_out, sources_of, table_name
 
 
 @dataclass(frozen=True)
@@ -206,24 +206,21 @@ def _selected(scope: Scope, query: exp.Select, name: str) -> exp.Expr | None:
     selects = query.selects
     given = [each.lower() for each in scope.outer_columns] or None
     if given is not None:
-        plain = not any(each.is_star for each in selects)
+        plain = not any(map(is_star, selects))
         found = selects[given.index(name.lower())] if plain and name.lower() in given else None
     else:
         found = next(
-            (each for each in selects if not each.is_star and each.alias_or_name.lower() == name.lower()), None
+            (each for each in selects if not is_star(each) and each.alias_or_name.lower() == name.lower()), None
         )
     if found is not None:
         made: exp.Expr = found.unalias()
         return None if _uses_alias(made, selects[: selects.index(found)]) else made
-    stars = [each for each in selects if each.is_star]
+    stars = list(filter(is_star, selects))
     if given is not None or len(stars) != 1:
         return None
-    star = stars[0]
-    inner = star.this if isinstance(star, exp.Column) else star
-    changed = [each for what in ("except_", "replace", "rename") for each in inner.args.get(what) or []]
-    if any(name.lower() in (each.name.lower(), each.alias_or_name.lower()) for each in changed):
+    if name.lower() in left_out(stars[0], "except_", "replace", "rename"):
         return None
-    return exp.column(name, table=star.table or None if isinstance(star, exp.Column) else None)
+    return behind(stars[0], name)
 
 
 def _uses_alias(value: exp.Expr, before: Iterable[exp.Expr]) -> bool:
@@ -250,35 +247,11 @@ def _unmixed(scope: Scope, query: exp.Select, joins: Joins, value: _Value) -> _V
     """None if rows of several keys are mixed."""
     if value.node is None:
         return value
-    for mixer, keys in _mixers(scope, query):
+    for mixer, keys in mixers(scope, query):
         if keys is None or not joins.is_held(value.node, keys):
             return _Value(None, f"`{_shown(mixer)}` puts rows of several keys together")
     return value
 
 
-def _mixers(scope: Scope, query: exp.Select) -> Iterator[tuple[exp.Expr, list[exp.Expr] | None]]:
-    """What makes rows of several, and by what it keeps them apart; None: by nothing."""
-    for pivot in scope.pivots:
-        if not pivot.args.get("unpivot"):
-            yield pivot, None
-    group: exp.Expr | None = query.args.get("group")
-    if group is not None:
-        yield group, list(group_keys(group, query))
-    elif (made := next(_aggregates(query), None)) is not None:
-        yield made, None
-    for window in _own(query, exp.Window):
-        if not window.args.get("alias"):
-            yield window, list(window.args.get("partition_by") or [])
-
-
-def _aggregates(query: exp.Select) -> Iterator[exp.Expr]:
-    return (each for each in _own(query, exp.AggFunc) if each.find_ancestor(exp.Window, exp.Query) is query)
-
-
-def _own(query: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """Of a SELECT itself, not of those within it."""
-    return (each for each in query.find_all(kind) if each.parent_select is query)
-
-
 def _mixes(scope: Scope, query: exp.Select) -> bool:
-    return query.args.get("distinct") is not None or any(True for _ in _mixers(scope, query))
+    return query.args.get("distinct") is not None or any(True for _ in mixers(scope, query))

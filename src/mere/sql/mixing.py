@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from mere.sql.scopes import Source, sources_of
+from mere.sql.scopes import Source, behind, is_star, left_out, selects_of, sources_of
 from mere.windows import Grain
 
 _EVERY = frozenset(Grain)
@@ -132,8 +132,8 @@ def names_of(source: Source) -> list[str] | None:
         return [name.lower() for name in source.outer_columns]
     if source.set_operation_scopes:
         return names_of(source.set_operation_scopes[0])
-    selects = _selects(source)
-    return None if not selects or _has_star(selects) else [each.alias_or_name.lower() for each in selects]
+    selects = selects_of(source)
+    return None if not selects or any(map(is_star, selects)) else [each.alias_or_name.lower() for each in selects]
 
 
 def outputs(scope: Scope, name: str, grain: Grain, path: Path = (), certain: bool = True) -> Iterator[Origin]:
@@ -172,22 +172,22 @@ def _at(scope: Scope, position: int, name: str, grain: Grain, path: Path, certai
             else:
                 yield from _at(branch, position, name, grain, (*path, Step(scope)), certain)
         return
-    selects = _selects(scope)
-    if position < len(selects) and not _has_star(selects):
+    selects = selects_of(scope)
+    if position < len(selects) and not any(map(is_star, selects)):
         yield from _of_value(scope, selects[position].unalias(), selects[:position], grain, path, certain)
     else:
         yield Origin(None, name, certain, (*path, Step(scope)))
 
 
 def _beside_star(scope: Scope, name: str, grain: Grain, path: Path, certain: bool) -> Iterator[Origin]:
-    selects = _selects(scope)
+    selects = selects_of(scope)
     for at, select in enumerate(selects):
-        if not select.is_star and select.alias_or_name.lower() == name.lower():
+        if not is_star(select) and select.alias_or_name.lower() == name.lower():
             yield from _of_value(scope, select.unalias(), selects[:at], grain, path, certain)
             return
-    stars = [select for select in selects if select.is_star and not _leaves_out(select, name)]
+    stars = [select for select in selects if is_star(select) and name.lower() not in left_out(select)]
     for star in stars:
-        column = exp.column(name, table=star.table or None if isinstance(star, exp.Column) else None)
+        column = behind(star, name)
         for origin in origins(scope, column, grain, path=(*path, Step(scope, column))):
             yield Origin(origin.table, origin.column, origin.certain and certain, origin.path)
     if not stars:
@@ -217,19 +217,6 @@ def _aliased(selects: list[exp.Expr], name: str) -> exp.Expr | None:
     )
 
 
-def _selects(scope: Scope) -> list[exp.Expr]:
-    return scope.expression.selects if isinstance(scope.expression, exp.Query) else []
-
-
-def _has_star(selects: Iterable[exp.Expr]) -> bool:
-    return any(select.is_star for select in selects)
-
-
-def _leaves_out(star: exp.Expr, name: str) -> bool:
-    star = star.this if isinstance(star, exp.Column) else star
-    return name.lower() in (each.name.lower() for each in star.args.get("except_") or [])
-
-
 def mixed_by(path: Path, grain: Grain) -> exp.Expr | None:
     """What makes a row of one window out of rows of others on the way."""
     for step in reversed(path):
@@ -247,19 +234,34 @@ def _mixer(step: Step, grain: Grain) -> exp.Expr | None:
         return query
     if not isinstance(query, exp.Select) or step.value is None:
         return None
+    for mixer, keys in mixers(scope, query):
+        if keys is None or not _keeps_apart(step, keys, grain):
+            return mixer
+    return None
+
+
+def mixers(scope: Scope, query: exp.Select) -> Iterator[tuple[exp.Expr, list[exp.Expr] | None]]:
+    """What makes rows of several, and by what it keeps them apart; None: by nothing."""
     for pivot in scope.pivots:
         if not pivot.args.get("unpivot"):
-            return pivot
+            yield pivot, None
     group: exp.Expr | None = query.args.get("group")
-    if group is not None and not _keeps_apart(step, group_keys(group, query), grain):
-        return group
-    if group is None and isinstance(inside(step.value), exp.Column) and step.value.find(*_PICKS):
-        return step.value
-    for window in scope.find_all(exp.Window):
-        # What a window of the clause WINDOW does is seen where it is defined.
-        if not window.args.get("alias") and not _keeps_apart(step, window.args.get("partition_by") or [], grain):
-            return window
-    return None
+    if group is not None:
+        yield group, list(_group_keys(group, query))
+    elif (made := next(_aggregates(query), None)) is not None:
+        yield made, None
+    for window in _own(query, exp.Window):
+        if not window.args.get("alias"):  # what one of the clause WINDOW does is seen where it is used
+            yield window, list(window.args.get("partition_by") or [])
+
+
+def _aggregates(query: exp.Select) -> Iterator[exp.Expr]:
+    return (each for each in _own(query, exp.AggFunc) if each.find_ancestor(exp.Window, exp.Query) is query)
+
+
+def _own(query: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """Of a SELECT itself, not of those within it."""
+    return (each for each in query.find_all(kind) if each.parent_select is query)
 
 
 def cut_of(query: exp.Expr) -> exp.Expr | None:
@@ -273,7 +275,7 @@ def cut_of(query: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def group_keys(group: exp.Expr, query: exp.Select) -> Iterator[exp.Expr]:
+def _group_keys(group: exp.Expr, query: exp.Select) -> Iterator[exp.Expr]:
     if group.args.get("all"):
         yield from (select.unalias() for select in query.selects if not select.find(exp.AggFunc))
     if any(group.args.get(each) for each in ("cube", "rollup", "grouping_sets")):
