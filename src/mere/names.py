@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -49,6 +49,11 @@ class TableName:
 
     namespace: str
     name: str
+
+    @classmethod
+    def of(cls, parts: Sequence[str]) -> TableName:
+        """By the parts of a dotted name; where there is but one, the namespace is empty."""
+        return cls(".".join(parts[:-1]), parts[-1])
 
     @classmethod
     def parse(cls, text: str) -> TableName:

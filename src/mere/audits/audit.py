@@ -41,6 +41,7 @@ from mere.audits.rules import (
 from mere.entries import Entry, nearest
 from mere.errors import InvalidName
 from mere.names import TableName, parse_age
+from mere.sql.spelling.spark import text_literal
 from mere.words import counted
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ __all__ = [
     "load_customs",
     "parse",
     "read_max_bad",
-    "text_literal",
 ]
 
 # A rule about the table as a whole: it has no bad rows of which some could be allowed.
@@ -221,11 +221,6 @@ def _literal(entry: Entry) -> str:
     raise entry.error("an accepted value must be a text, a number, a date or true or false")
 
 
-def text_literal(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
 def _relationships(entry: Entry) -> Relationships:
     found = _needs(entry, "column", "to", optional=("key",))
     columns = _columns(found["column"])
@@ -385,6 +380,8 @@ def _tables(custom: Custom, entry: Entry, sql: str) -> tuple[TableName, ...]:
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 
+    from mere.sql.scopes import table_name
+
     query = _parsed(entry, sql, custom.file)
     if not isinstance(query, exp.Query):
         raise entry.error(f"{custom.file} is not a query", "An audit is a SELECT of the bad rows.")
@@ -393,10 +390,9 @@ def _tables(custom: Custom, entry: Entry, sql: str) -> tuple[TableName, ...]:
     for table in sources:
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier) or table.name == THIS:
             continue
-        parts = [part.name for part in table.parts]
-        if len(parts) < 2:
+        if len(table.parts) < 2:
             raise entry.error(f"{custom.file} reads `{table.name}`, a name without a schema", "Write schema.table.")
-        found[TableName(".".join(parts[:-1]), parts[-1])] = None
+        found[table_name(table)] = None
     return tuple(found)
 
 

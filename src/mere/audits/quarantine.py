@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mere.audits.audit import Audit, text_literal
+from mere.audits.audit import Audit
 from mere.audits.builtin import broken, given
 from mere.audits.evaluate import SAMPLE, Finding, Rows, State
 from mere.audits.rules import TIME, AcceptedValues, Assert, NotNull, Relationships
 from mere.names import TableName
-from mere.sql.spelling.spark import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted, text_literal
 from mere.words import counted
 
 # What a quarantine has besides the columns of its table.

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from mere.names import TableName
 from mere.sql.duckdb.translate import SparkView
 from mere.sql.lookback import placeholder
+from mere.sql.scopes import table_name
 from mere.sql.windows import BOUNDS
 
 _Edit = tuple[int, int, str]  # from, to, and what stands there instead
@@ -135,5 +136,4 @@ def _tables(query: exp.Expr) -> Iterator[tuple[TableName, exp.Table]]:
         for source in scope.sources.values():
             if isinstance(source, exp.Table) and len(source.parts) > 1 and id(source) not in seen:
                 seen.add(id(source))
-                parts = [part.name for part in source.parts]
-                yield TableName(".".join(parts[:-1]), parts[-1]), source
+                yield table_name(source), source

@@ -50,5 +50,4 @@ def behind(star: exp.Expr, name: str) -> exp.Column:
 
 def table_name(node: exp.Table) -> TableName:
     """As it is written: without a schema, its namespace is empty."""
-    *namespace, name = (part.name for part in node.parts)
-    return TableName(".".join(namespace), name)
+    return TableName.of([part.name for part in node.parts])

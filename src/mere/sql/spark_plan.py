@@ -187,7 +187,7 @@ class _Plan:
         """An input, be it a table or a view, or another table that the function reads by itself."""
         if node.operator == "RelationV2":
             parts = node.text[node.text.rindex("] ") + 2 :].split()[0].replace("`", "").split(".")
-            return TableName(".".join(parts[1:-1]), parts[-1])
+            return TableName.of(parts[1:])
         if node.operator != "SubqueryAlias":
             return None
         parts = node.text.split(maxsplit=1)[1].replace("`", "").lower().split(".")

@@ -45,10 +45,7 @@ def create(project: Project, model_name: str, source: str, rows: int) -> Created
     tables = project.lake.at(source)
     if missing := next((each.table for each in model.inputs if each.table not in tables), None):
         raise TableNotFound(f"{missing} is not on {source}, so there are no rows of it.", remedy="mere run")
-    columns = {
-        each.table: [str(field["name"]) for field in tables.metadata(each.table).schema["fields"]]
-        for each in model.inputs
-    }
+    columns = {each.table: tables.metadata(each.table).columns for each in model.inputs}
     plan = samples(model, joins_of(model, project.graph, columns))
     # By the commit: what is sampled from several tables has to be from one state of the lake.
     found = sampled(project.lake, tables.commit.id, plan, columns_read(model, columns), rows)

@@ -90,6 +90,23 @@ class Metadata:
         return "view-uuid" in self.raw
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it says what every table and view has: where its files are, and its columns."""
+        return bool(self.folder and (self.raw.get("schemas") or self.raw.get("schema")))
+
+    @property
+    def is_early(self) -> bool:
+        """Format 1 as it was written at first, which today's readers no longer know."""
+        listed = all(each.get("manifest-list") for each in self.raw.get("snapshots") or [])
+        return not (listed and self.raw.keys() >= {"table-uuid", "schemas", "partition-specs"})
+
+    @property
+    def is_encrypted(self) -> bool:
+        by_property = any(name.startswith("encryption.") for name in self.properties)
+        by_key = any("key-id" in each for each in self.raw.get("snapshots") or [])
+        return by_property or by_key or bool(self.raw.get("encryption-keys"))
+
+    @property
     def folder(self) -> str | None:
         """Where the files of the table are."""
         found: str | None = self.raw.get("location")
@@ -112,6 +129,11 @@ class Metadata:
         """The current one."""
         schemas = self.schemas
         return schemas.get(self.schema_id) or [*schemas.values()][-1]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the current schema's."""
+        return [field["name"] for field in self.schema["fields"]]
 
     @cached_property
     def specs(self) -> dict[int, list[Json]]:
@@ -142,9 +164,15 @@ class Metadata:
         version: Json = next(each for each in self.raw["versions"] if each["version-id"] == id_)
         return version
 
+    def with_view_version(self, version: Json) -> Metadata:
+        """The next version of this metadata, in which a view is this now."""
+        present = self.view_version
+        versions = [version if each is present else each for each in self.raw["versions"]]
+        return self.successor({**self.raw, "versions": versions})
+
     @property
     def log(self) -> list[Json]:
-        """The metadata files that it goes on from, as far as they are remembered."""
+        """The earlier metadata files, as far as they are remembered."""
         found: list[Json] = self.raw.get("metadata-log", [])
         return found
 

@@ -44,9 +44,8 @@ def _inner(type_: Any, prefix: str) -> Iterator[Field]:
 
 def key_of(metadata: Metadata) -> tuple[str, ...]:
     """As the property `mere.key` says, or else the identifier fields; none if one of them is no column of its own."""
-    schema = metadata.schema
-    names = tuple(key_names(metadata.properties)) or identifier(schema)
-    return names if {field["name"] for field in schema["fields"]}.issuperset(names) else ()
+    names = tuple(key_names(metadata.properties)) or identifier(metadata.schema)
+    return names if set(metadata.columns).issuperset(names) else ()
 
 
 def identifier(schema: Json) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class Directory:
         return folded
 
     def find(self, parts: Sequence[str]) -> TableName | None:
-        table = TableName(".".join(parts[:-1]), parts[-1])
+        table = TableName.of(parts)
         if table in self.tables:
             return table
         found = self._folded.get((table.namespace.lower(), table.name.lower()), [])

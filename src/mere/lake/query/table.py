@@ -121,7 +121,7 @@ class Table:
             raise UsageError("columns must be a list of names, not one text.", remedy=f"Write columns=[{columns!r}].")
         if not columns:
             raise UsageError("columns is empty.", remedy="Leave it out to read all of them.")
-        known = [field["name"] for field in self.tables.metadata(self.name).schema["fields"]]
+        known = self.tables.metadata(self.name).columns
         for column in columns:
             if column not in known:
                 raise QueryError(f"{self.name} has no column {column!r}.{near(column, known)}")

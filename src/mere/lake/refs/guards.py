@@ -74,11 +74,7 @@ class Guard:
                 " on.",
                 remedy=f"Create it again in a session whose current catalog is {self.ref}.",
             )
-        versions = [
-            {name: value for name, value in each.items() if name != "default-catalog"} if each is version else each
-            for each in view.raw["versions"]
-        ]
-        return view.successor({**view.raw, "versions": versions})
+        return view.with_view_version({name: value for name, value in version.items() if name != "default-catalog"})
 
     def _refuse_ref_names(self, key: Key, sql: str, dialect: str) -> None:
         import sqlglot  # 0.2 s, and only views need it

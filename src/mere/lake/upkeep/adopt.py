@@ -181,8 +181,7 @@ class _Examiner:
             yield "another table of the source would get the same name"
 
     def _against_metadata(self, metadata: Metadata) -> Iterator[str]:
-        raw = metadata.raw
-        if not (raw.get("location") and (raw.get("schemas") or raw.get("schema"))):
+        if not metadata.is_whole:
             yield f"{metadata.location} is not the metadata of a table or view"
             return
         if _kind(metadata) is Kind.VIEW:
@@ -194,12 +193,12 @@ class _Examiner:
                 f"its property {', '.join(elsewhere)} puts new files where this lake does not look after them;"
                 " unset it at the source"
             )
-        if _is_encrypted(metadata):
+        if metadata.is_encrypted:
             yield "it is encrypted, and this lake has no keys"
         unknown = [field["name"] for field in metadata.schema["fields"] if duckdb_type(field["type"]) is None]
         if unknown:
             yield f"its columns {', '.join(unknown)} have types that mere cannot read"
-        if _is_early(metadata):
+        if metadata.is_early:
             yield "its metadata is in an early form of format 1; let its owner's engine write to it once"
 
     def _against_files(self, metadata: Metadata) -> Iterator[str]:
@@ -243,18 +242,6 @@ def _missing(storage: Storage, reach: Reach, folder: str) -> str | None:
 
 def _kind(metadata: Metadata) -> Kind:
     return Kind.VIEW if metadata.is_view else Kind.TABLE
-
-
-def _is_early(metadata: Metadata) -> bool:
-    """Format 1 as it was written at first, which today's readers no longer know."""
-    listed = all(each.get("manifest-list") for each in metadata.raw.get("snapshots") or [])
-    return not (listed and metadata.raw.keys() >= {"table-uuid", "schemas", "partition-specs"})
-
-
-def _is_encrypted(metadata: Metadata) -> bool:
-    snapshots = metadata.raw.get("snapshots") or []
-    by_property = any(name.startswith("encryption.") for name in metadata.properties)
-    return by_property or bool(metadata.raw.get("encryption-keys")) or any("key-id" in each for each in snapshots)
 
 
 def _commit(lake: Premises, request: Request, tables: Sequence[Candidate]) -> Commit:

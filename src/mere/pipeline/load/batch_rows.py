@@ -11,7 +11,6 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import RULES
 from mere.errors import RunFailed
 from mere.pipeline.load import database
@@ -23,7 +22,7 @@ from mere.pipeline.write.returned import checked
 from mere.project.model import Model
 from mere.sources.cache import prune, release
 from mere.sources.source import Database, Files, Function, Portion, Rest, Source
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

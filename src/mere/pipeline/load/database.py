@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.engine.translate import is_from_spark
 from mere.errors import SourceError
 from mere.sources.database import cut, is_cut, is_postgres, low, reading
 from mere.sources.source import Database, Portion, Source
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.pipeline.load.formats.batch import agreement_of
 from mere.pipeline.load.formats.columns import Needs, to_json
 from mere.pipeline.load.formats.parquet import Field, held, is_sure, parquet_rows, shape_of
@@ -13,7 +12,7 @@ from mere.pipeline.load.records import Rows
 from mere.pipeline.state.columns import of_query
 from mere.project.model import Model
 from mere.sources.source import Source
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

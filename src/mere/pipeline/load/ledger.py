@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.engine.frames import from_arrow
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
@@ -17,7 +16,7 @@ from mere.project.kinds import Kind
 from mere.project.model import Model
 from mere.sources.ledger import ABOUT, COLUMNS, row_of
 from mere.sources.source import Loaded
-from mere.sql.spelling.spark import name_of
+from mere.sql.spelling.spark import name_of, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import RULES, Counts, broken_rules, row_rules
 from mere.errors import RunFailed
 from mere.lake import faults
@@ -34,7 +33,7 @@ from mere.pipeline.write.table import expr, prepare
 from mere.project.files.source import READABLE
 from mere.project.model import Model
 from mere.sources.source import Files, Loaded, OnChange, Portion, Snapshots, Source
-from mere.sql.spelling.spark import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted, text_literal
 from mere.windows import Span
 from mere.words import counted
 

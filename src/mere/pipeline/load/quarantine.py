@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import AT, RULES, RUN
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
@@ -16,7 +15,7 @@ from mere.pipeline.write.query import Workshop, literal
 from mere.pipeline.write.table import expr, prepare
 from mere.project.model import Model
 from mere.sources.source import Source
-from mere.sql.spelling.spark import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,7 +22,6 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import NO_RULES, RULES
 from mere.engine.frames import from_arrow
 from mere.pipeline.load.formats.batch import Batch, agreement_of
@@ -34,7 +33,7 @@ from mere.pipeline.load.formats.parquet import parquet_frames
 from mere.pipeline.load.formats.text import LINE, RAW, WHY
 from mere.project.model import Model
 from mere.sources.source import Files, Format, Portion, Source, Text
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     import pyarrow as pa

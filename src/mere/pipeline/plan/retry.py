@@ -87,7 +87,7 @@ def to_retry(lake: Lake, graph: Graph, names: Collection[TableName], on: str) ->
             continue
         metadata = tables.metadata(quarantine)
         if metadata.rows:
-            timed = any(each["name"] == FROM for each in metadata.schema["fields"])
+            timed = FROM in metadata.columns
             found[name] = _windows(lake, model, model.time, on) if model.time and timed else NEVER
     return found
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import AT, FROM, NO_RULES, RULES, RUN, TO, Counts, RowRule, broken_rules, row_rules
 from mere.audits.rules import TIME
 from mere.engine.translate import explain, is_from_spark
@@ -26,7 +25,7 @@ from mere.pipeline.write.companions import Signatures, declared, filled, is_ours
 from mere.pipeline.write.query import Workshop, literal, query, within, writer
 from mere.pipeline.write.table import expr, field_of, prepare
 from mere.project.model import Model
-from mere.sql.spelling.spark import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted, text_literal
 from mere.windows import Span, Spans
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ def key_property(model: Model, metadata: Metadata) -> dict[str, str | None]:
     """As it has to be, in the names that the columns have in the table; a table that lacks one of them has no key."""
     if KEY in model.properties:  # whoever writes it there means it
         return {}
-    names = {each["name"].casefold(): each["name"] for each in metadata.schema["fields"]}
+    names = {name.casefold(): name for name in metadata.columns}
     found = [names.get(each.casefold()) for each in model.row_key]
     key = as_text(each for each in found if each) if found and all(found) else None
     return {KEY: key} if key or KEY in metadata.properties else {}

@@ -15,7 +15,7 @@ from mere.pipeline.state.state import PROPERTY, State
 from mere.pipeline.write import contract
 from mere.project.model import Model
 from mere.sources.source import Files, Source
-from mere.sql.spelling.spark import name_of, quoted
+from mere.sql.spelling.spark import name_of, quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -277,7 +277,7 @@ def _describe(
     described = [(name, _description(model, name), old) for name, old in named]
     changed = [(name, new) for name, new, old in described if new != old and (new or whole)]
     if changed:
-        comments = ", ".join(f"{quoted(name)} COMMENT {_text(new)}" for name, new in changed)
+        comments = ", ".join(f"{quoted(name)} COMMENT {text_literal(new)}" for name, new in changed)
         spark.sql(f"ALTER TABLE {name_of(model.name)} ALTER COLUMN {comments}")
 
 
@@ -310,7 +310,7 @@ def _told_in_full(model: Model) -> list[str]:
 
 
 def _pairs(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
+    return ", ".join(f"{text_literal(name)} = {text_literal(value)}" for name, value in properties.items())
 
 
 def _columns(model: Model, fields: Iterable[StructField]) -> str:
@@ -335,12 +335,7 @@ def _ddl(model: Model, field: StructField) -> str:
 
 
 def comment(text: str) -> str:
-    return f" COMMENT {_text(text)}" if text else ""
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return f" COMMENT {text_literal(text)}" if text else ""
 
 
 def expr(sql: str) -> SparkColumn:

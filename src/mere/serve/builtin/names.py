@@ -9,10 +9,6 @@ TEMPORARY = "pg_temp_1"  # the schema of a session's own views
 _UNRESERVED = "U"
 
 
-def literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def quoted(name: str) -> str:
     """As quote_ident does it: only where it is needed."""
     plain = name.isascii() and name.isidentifier() and name.lower() == name

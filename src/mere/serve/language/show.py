@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mere.serve.builtin.names import literal, quoted
+from mere.serve.builtin.names import quoted
 from mere.serve.language.query import ParsedQuery
 from mere.serve.parse import lexer, syntax
 from mere.serve.parse.words import Words
+from mere.sql.spelling.standard import literal
 
 _OF_SYSTEM = "('pg_catalog', 'information_schema')"
 

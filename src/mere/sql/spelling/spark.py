@@ -1,4 +1,4 @@
-"""Names as Spark's SQL spells them."""
+"""Names and texts as Spark's SQL spells them."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def quoted(name: str) -> str:
 
 def name_of(table: TableName) -> str:
     return ".".join(quoted(part) for part in (*table.namespace.split("."), table.name))
+
+
+def text_literal(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.pipeline.load.formats.batch import Batch
 from mere.pipeline.load.formats.columns import Agreement, Seen, Shape, Target
 from mere.pipeline.load.formats.headers import (
@@ -34,7 +33,7 @@ from mere.pipeline.load.formats.text import (
 )
 from mere.pipeline.write.table import expr
 from mere.sources.source import Format, Portion
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

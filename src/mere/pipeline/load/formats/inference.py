@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from mere.audits.audit import text_literal
 from mere.engine.frames import from_arrow
 from mere.errors import RunFailed
 from mere.pipeline.write.table import expr
 from mere.sources.source import Portion
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

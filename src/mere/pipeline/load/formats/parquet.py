@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import NO_RULES, RULES, gathered
 from mere.errors import RunFailed
 from mere.pipeline.load.formats.batch import Batch
@@ -15,7 +14,7 @@ from mere.pipeline.load.formats.casts import How, how, is_exact
 from mere.pipeline.load.formats.columns import Agreement, Seen, Shape, Target
 from mere.pipeline.load.formats.text import LINE, RAW, WHY, of_type, shown
 from mere.pipeline.state.columns import Array, Column, Map, Struct, Type
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     import pyarrow as pa

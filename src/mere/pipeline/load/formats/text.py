@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mere.audits.audit import text_literal
 from mere.audits.quarantine import NO_RULES, RULES, gathered
 from mere.pipeline.load.formats.columns import Target
 from mere.pipeline.load.formats.headers import LATIN_1, Charset, quoted_value, well_formed
 from mere.sources.source import Text
-from mere.sql.spelling.spark import quoted
+from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
