@@ -96,7 +96,7 @@ def test_a_file_that_is_there_with_the_same_bytes_is_left_alone(tmp_path: Path) 
 def test_a_file_that_differs_is_only_written_over_by_force(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"mine\n")
     dataset = Texts({"a.csv": b"1\n", "b.csv": b"2\n", "c.csv": b"3\n"})
-    with pytest.raises(ConfigError, match=r"b\.csv is there already and differs") as refused:
+    with pytest.raises(ConfigError, match=r"b\.csv already exists and differs") as refused:
         list(write(dataset, tmp_path))
     assert "--force" in str(refused.value)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.csv": b"1\n", "b.csv": b"mine\n"}

@@ -455,7 +455,7 @@ def test_redirects_are_followed_and_a_password_stays_at_home(server: FileServer,
 
 
 @pytest.mark.parametrize(
-    ("target", "words"), [("file:///etc/passwd", "it answers 302 Found"), ("ftp://127.0.0.1/x", "not one of the web")]
+    ("target", "words"), [("file:///etc/passwd", "it answers 302 Found"), ("ftp://127.0.0.1/x", "not a web address")]
 )
 def test_a_redirect_out_of_the_web_is_refused(server: FileServer, tmp_path: Path, target: str, words: str) -> None:
     server.moved["/x.csv"] = target

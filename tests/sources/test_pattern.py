@@ -208,7 +208,7 @@ def test_fields_are_known_in_order(pattern: str, fields: tuple[str, ...], grain:
         ("{year}-{hour}.csv", "{hour} needs {day} or {date}"),
         ("https://host/*.csv", "lists no files"),
         ("https://host/{symbol}.csv", "lists no files"),
-        ("https://host/x?year={year}", "behind the ?"),
+        ("https://host/x?year={year}", "after the ?"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(location: str, words: str) -> None:

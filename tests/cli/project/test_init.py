@@ -148,7 +148,7 @@ def test_a_bucket_that_is_missing_is_made_by_what_the_error_says(
 
     refused = mere("--profile", "team", "init", exit_code=1).stderr
     assert f"There is no bucket warehouse at {s3_server.endpoint}" in refused
-    (remedy,) = (line.partition(": mere ")[2] for line in refused.splitlines() if line.startswith("Make it as well"))
+    (remedy,) = (line.partition(": mere ")[2] for line in refused.splitlines() if line.startswith("Create it as well"))
     said = mere(*shlex.split(remedy)).stdout
     assert "made the bucket of s3://warehouse/shop" in said
     assert "no tables on main" in mere("--profile", "team", "tables").stdout

@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said_in_a_sentence(lake: Lake) -> None:
         table.duckdb(where="amuont > 1")
     with pytest.raises(UsageError, match="list of names"):
         table.arrow("id")
-    with pytest.raises(UsageError, match="names none"):
+    with pytest.raises(UsageError, match="is empty"):
         table.arrow([])
     with pytest.raises(QueryError, match="Memory must"):
         lake.at().table("gold.orders", Limits(memory="much")).arrow()

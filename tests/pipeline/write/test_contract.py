@@ -51,7 +51,7 @@ def test_what_breaks_a_contract_is_told_at_once_and_nothing_is_written(shop: Mak
     it.land(*FIRST)
     id_, said = it.failed_run("--no-check")
     assert "silver.orders breaks its contract. Nothing was written." in said
-    assert "id: promised as bigint, and the query gives string" in said
+    assert "id: promised as bigint, but the query gives string" in said
     assert "Amount: promised, but missing from the query. Did you mean amont?" in said
     assert "amont: in the query, and not promised" in said
     assert "deep" not in said
@@ -120,7 +120,7 @@ def test_contracts_of_views_and_of_functions(shop: MakeShop, kind: str) -> None:
         file, *(("SELECT id", "SELECT id + 1 AS id") if kind == "view" else ('"id")', '(raw.id + 1).alias("id"))'))
     )
     _, said = it.failed_run()
-    assert "id: promised as string, and the query gives bigint" in said
+    assert "id: promised as string, but the query gives bigint" in said
 
 
 @pytest.mark.parametrize(("kind", "more"), [("merge", set()), ("scd2", {"valid_from", "valid_to", "is_current"})])
