@@ -1,4 +1,4 @@
-"""YAML with its places: every value knows its file, line and dotted key, so that every error can name them."""
+"""YAML with positions: every value knows its file, line and dotted key, so that every error can name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names: of tables, of refs, and the expressions that point into a ref's history."""
+"""Names of tables and of refs, and the expressions that point into a ref's history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts from elsewhere as they may be printed: nothing in them moves a cursor, ends a line or turns letters around."""
+"""Makes texts from elsewhere safe to print: nothing in them moves the cursor, ends a line or reorders letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that only their owner can read, whatever the umask is."""
+"""Files that only their owner can read, whatever the umask."""
 
 from __future__ import annotations
 

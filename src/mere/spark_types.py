@@ -1,4 +1,4 @@
-"""Types in Spark's words, as settings name them: read without Spark, so that a typo is found before a run."""
+"""Spark's types as settings name them: checked without Spark, so that a typo is found before a run."""
 
 from __future__ import annotations
 

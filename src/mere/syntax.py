@@ -1,4 +1,4 @@
-"""What is wrong with a file that is not YAML or not JSON: where, what was found there, and how to mend it.
+"""What is wrong with a file that is not valid YAML or JSON: where it is, what was found there, and how to fix it.
 
 Words of the file are never shown, for any of them may be a secret; a single punctuation character may be.
 """

@@ -1,4 +1,4 @@
-"""An audit as a user writes it: one rule about a table, how bad it is to break it, and how often it may be broken.
+"""An audit as the user writes it: one rule about a table, its severity, and how many violations it allows.
 
 audits:
   - not_null: [id, amount]

@@ -1,4 +1,4 @@
-"""Custom audits: audits/<name>.sql, a query of bad rows with parameters, its settings in the leading comment."""
+"""Custom audits: audits/<name>.sql, a query for bad rows with parameters, and its settings in the leading comment."""
 
 from __future__ import annotations
 

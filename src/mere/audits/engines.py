@@ -1,4 +1,4 @@
-"""Who runs the audits' queries: Spark, where tables are built; DuckDB, where they are only read."""
+"""Who runs an audit's queries: Spark where tables are built, DuckDB where they are only read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audits of one table, asked and judged. Those that can share a scan do; what was found bad is looked at once more."""
+"""Evaluates the audits of one table. Those that can share a scan do; failures are then looked at in detail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows are put aside, and why: the rules that quarantine as conditions on one row, in Spark's SQL.
+"""Which rows are quarantined, and why: quarantine rules as conditions on a single row, in Spark SQL.
 
 The conditions are those by which the audits themselves are asked, so that a table from which the bad rows were put
 aside passes them.

@@ -1,4 +1,4 @@
-"""What an audit can demand: each rule with its arguments, as data."""
+"""The rules that an audit can have, each with its arguments, as data."""
 
 from __future__ import annotations
 

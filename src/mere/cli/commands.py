@@ -1,4 +1,4 @@
-"""The commands by name, and how one is written so that it works as typed."""
+"""The commands by name, and how to print one so that it works as typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is logged by the libraries that mere uses, on standard error."""
+"""What the libraries that mere uses may log to standard error."""
 
 from __future__ import annotations
 

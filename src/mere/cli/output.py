@@ -1,4 +1,4 @@
-"""What every command shares: finding the lake, `--json`, examples in the help, and how results and errors look."""
+"""What all commands share: finding the lake, `--json`, examples in the help, the look of results and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An option that takes one value is given once: of two, nobody could say which one was meant."""
+"""Refuses an option that takes one value but was given twice: either could be meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a query as a table, CSV or JSON. CSV and JSON are written as the rows come, whatever their number."""
+"""Query results as a table, CSV or JSON. CSV and JSON are streamed, however many rows there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mere doctor`: every part of mere is tried, and what is wrong is said together with how to mend it.
+"""`mere doctor`: tries every part of mere, and says what is wrong and how to fix it.
 
 A check (`findings`) is a small function that gives a verdict; `checkup` lists them all, quick ones first. The others
 have one module for each part that they look at.

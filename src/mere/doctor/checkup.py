@@ -1,4 +1,4 @@
-"""All checks in their order: the quick ones first, and last the one that starts a JVM."""
+"""All checks in order: the quick ones first, the one that starts a JVM last."""
 
 from __future__ import annotations
 

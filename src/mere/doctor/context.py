@@ -1,4 +1,4 @@
-"""What is examined. Each part is made when the first check asks for it, and is closed at the end."""
+"""What the checks examine. Each part is opened when a check first asks for it, and closed at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks and what they find. One that fails ends neither the others nor the program."""
+"""Checks and their findings. A check that fails stops neither the others nor the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark: its jars, its archive of class data, and a small job that goes all the way."""
+"""Spark: its jars, its class data archive, and a small end-to-end job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The storage of the lake's files: the five things that a lake asks of it, each done for real beside the tables."""
+"""The storage of the lake's files: the five operations that a lake needs, each tried for real beside the tables."""
 
 from __future__ import annotations
 

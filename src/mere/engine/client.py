@@ -1,4 +1,4 @@
-"""pyspark's client for Spark Connect, imported in half of its time: without pandas, unless somebody uses it.
+"""Imports pyspark's client for Spark Connect in half the time, by leaving out pandas until somebody uses it.
 
 Of the two seconds that the import takes, one is pandas, which the client needs for data in pandas' own classes only.
 """

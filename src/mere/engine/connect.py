@@ -1,4 +1,4 @@
-"""A session of a Spark Connect server: a warm engine (warm.py), or one that somebody else runs."""
+"""A session on a Spark Connect server: a warm engine, or a server that somebody else runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The running Spark of this process: one JVM, one SparkContext, and the sessions made from it."""
+"""The Spark that runs in this process: one JVM, one SparkContext, and the sessions made from it."""
 
 from __future__ import annotations
 

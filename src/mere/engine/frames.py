@@ -1,5 +1,6 @@
-"""Rows of this process as a frame of Spark, in a session of either kind. Also none: Spark asks its schema of the rows,
-and a server that gets none refuses to guess."""
+"""Rows of this process as a DataFrame, in a session of either kind; also when there are no rows, where Spark could not
+infer a schema.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark is at work: what was asked is cancelled, and the session can be used on."""
+"""Ctrl-C while Spark is working: the job is cancelled, and the session can still be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lock between processes, for work that only one of them should do: fetching jars, building an archive."""
+"""A lock between processes, for work that only one of them should do, such as fetching jars."""
 
 from __future__ import annotations
 

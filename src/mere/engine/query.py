@@ -1,4 +1,4 @@
-"""A query that Spark runs over one commit of a ref, on a server that is up: `mere sql --spark`."""
+"""`mere sql --spark`: a query that the running Spark server answers at one commit of a ref."""
 
 from __future__ import annotations
 

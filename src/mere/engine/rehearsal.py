@@ -1,4 +1,4 @@
-"""A rehearsal for the JVM: a session that uses what sessions use, so that the archive of class data holds it.
+"""A rehearsal for the JVM: a session that uses what sessions use, so that the class data archive contains it.
 
     python -m mere.engine.rehearsal
 

@@ -1,4 +1,4 @@
-"""A Spark session for a ref: the ref is the current catalog, so `schema.table` is that table on that ref."""
+"""A Spark session for a ref. The ref is the current catalog, so `schema.table` is that table on that ref."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a query for Spark: that it only reads, and which dotted names stand in it.
+"""The text of a Spark query: makes sure that it only reads, and finds its dotted names.
 
 Whether it is a query is not guessed: what should be one is put where Spark's grammar takes nothing else, in the FROM of
 a SELECT, so that whatever writes is a syntax error. The other statements that may be run are told by their first word,

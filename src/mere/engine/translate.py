@@ -1,4 +1,4 @@
-"""Spark's exceptions, each as one readable message: what went wrong and where, without Java's stack trace."""
+"""Spark's exceptions as one readable message each: what went wrong and where, without Java's stack trace."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The data of the worked examples, made from a seed: columns, sizes and dirt as in real files, without a network."""
+"""Data for the worked examples, from a seed: columns, sizes and dirt as in real files, without a network."""

@@ -1,4 +1,4 @@
-"""Random numbers that are the same everywhere.
+"""Random numbers that are the same on every machine.
 
 numpy promises that the bits of PCG64 never change, but not that its distributions do not, and a logarithm may end in
 another digit on another processor. So all is made of these bits by whole numbers: cents, seconds, hundredths of miles.

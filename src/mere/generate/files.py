@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and never in place of another that nobody wanted to lose."""
+"""Writes files completely or not at all, and never over a file that somebody may want to keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minute bars of stocks in the way of public flat files: a gzip CSV for each trading day, by ticker and minute."""
+"""Minute bars of stocks in the style of public flat files: one gzip CSV per trading day, by ticker and minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trips of yellow taxis as New York's TLC publishes them: a Parquet file a month, with the dirt of the real ones."""
+"""Yellow taxi trips as New York's TLC publishes them: one Parquet file per month, as dirty as the real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of which names are made up."""
+"""Words that made-up names are put together from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named points at which a test can make a process fail, as a crash would."""
+"""Named points where a test can make a process fail, as a crash would."""
 
 from __future__ import annotations
 

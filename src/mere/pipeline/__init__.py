@@ -1,1 +1,1 @@
-"""Plan, run and audit a project: what must be built, on a branch, and published at once."""
+"""Plans, runs and audits a project: builds what is due on a branch, and publishes it all at once."""

@@ -1,4 +1,4 @@
-"""Unit tests of models, as they are written in tests/*.yaml. What type a value has is known only when a case runs."""
+"""Unit tests of models, as written in tests/*.yaml. The types of values are known only when a case runs."""
 
 from __future__ import annotations
 

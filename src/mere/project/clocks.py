@@ -1,4 +1,4 @@
-"""Days, local times and instants: what a column of a time's type says.
+"""Days, local times and instants: what the type of a time column means.
 
 In Spark a `timestamp` is an instant, shown in the zone of whoever looks; a `timestamp_ntz` is what a clock said.
 """

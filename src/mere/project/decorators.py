@@ -1,4 +1,4 @@
-"""What a PySpark model is written with. A plan reads them in the syntax tree; when the code runs, they do nothing."""
+"""The decorators of PySpark models. A plan reads them from the syntax tree; at run time they do nothing."""
 
 from __future__ import annotations
 

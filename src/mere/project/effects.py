@@ -1,4 +1,4 @@
-"""What a model's settings do with the rows of its query: which version of a key is kept, which rows are put aside."""
+"""What a model's settings do with the rows of its query: which version of a key is kept, which rows are quarantined."""
 
 from __future__ import annotations
 

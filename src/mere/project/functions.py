@@ -1,4 +1,4 @@
-"""The function of a PySpark model, imported when it is about to run and not before."""
+"""The function of a PySpark model, imported just before it runs."""
 
 from __future__ import annotations
 

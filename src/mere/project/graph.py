@@ -1,4 +1,4 @@
-"""The models and who reads whom."""
+"""The models, and which reads which."""
 
 from __future__ import annotations
 

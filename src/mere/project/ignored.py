@@ -1,4 +1,4 @@
-"""What does not belong in a project's repository: its lakes, what mere keeps there, data that was generated."""
+"""What does not belong in a project's repository: its lakes, mere's own files, generated data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of models, and what each of them can do: one table, which all other modules ask."""
+"""The kinds of models and what each can do: one table, which all other modules ask."""
 
 from __future__ import annotations
 

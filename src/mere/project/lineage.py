@@ -1,4 +1,4 @@
-"""Which columns are made of which, across the models of a project.
+"""Column lineage across the models of a project.
 
 A table's rows are a node too, a name without a column: what filters, joins or groups a query decides which rows there
 are, and so is a condition of all of its columns at once.

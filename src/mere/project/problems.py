@@ -1,4 +1,4 @@
-"""Problems are gathered, not raised one by one: a user mends all of them in one go."""
+"""Collects problems instead of raising the first, so that a user can fix them all at once."""
 
 from __future__ import annotations
 

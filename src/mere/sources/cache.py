@@ -1,4 +1,4 @@
-"""Copies of files that were fetched, or unpacked, for Spark to read: one folder each, named by what they are a copy of.
+"""Local copies of fetched or unpacked files for Spark to read, each in a folder named after its origin.
 
 They can all be made again. What was not used for longest goes first when there is too much of it.
 """

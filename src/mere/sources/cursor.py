@@ -1,4 +1,4 @@
-"""Values of a cursor, as the texts that the ledger keeps: which of two comes later, and what lies an overlap below."""
+"""Cursor values as the ledger keeps them, as text: which of two is later, and what lies an overlap before."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a database has to give, and how Spark reads it. Postgres is asked by its own client what there is, without a
-JVM; of others nothing is known before Spark reads them."""
+"""What a database offers, and how Spark reads it. Postgres is asked by its own client, without a JVM; nothing is known
+about others before Spark reads them.
+"""
 
 from __future__ import annotations
 

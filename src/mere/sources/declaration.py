@@ -1,5 +1,6 @@
-"""Reads what a user writes about a source. Variables of the environment stay as they are written: they are looked up
-when something is fetched (see `opened`), so that a project can be read, checked and kept where there are none."""
+"""Reads what a user writes about a source. Environment variables stay as written and are looked up when something is
+fetched (see `variables`), so that a project can be read, checked and kept where they are not set.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of a source as a local one that Spark can read.
+"""Fetches a file of a source to a local one that Spark can read.
 
 A file of this machine is read where it is. One from elsewhere is copied once for each version of it (see `cache`), and
 one that Spark cannot read as it is gets unpacked, or a link with a name that Spark reads.

@@ -1,4 +1,4 @@
-"""Requests to web servers: over which connection and proxy, who may know a secret, and what went wrong if there is no
+"""Requests to web servers: over which connection and proxy, who may know a secret, and what went wrong without an
 answer.
 
 Nothing here logs, and no message has a query, a header or a text of a library in it: any of them may hold a token.

@@ -1,4 +1,4 @@
-"""Where the parts of a JSON text are, so that they can be taken out as they were written."""
+"""Finds the parts of a JSON text, so that they can be taken out as written."""
 
 from __future__ import annotations
 

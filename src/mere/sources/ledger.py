@@ -1,4 +1,4 @@
-"""What was loaded, as the ledger of a source says: the table `<table>__loads`, published with the data."""
+"""What was loaded, from the ledger of a source: the table `<table>__loads`, published with the data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Which files a source has: one walk through a folder, one list of a bucket, or a question for each window to a web
-server, which nobody can list. No file is opened."""
+"""Lists the files of a source: one walk through a folder, one listing of a bucket, or one question per window to a web
+server, which cannot be listed. Opens no file.
+"""
 
 from __future__ import annotations
 

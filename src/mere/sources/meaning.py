@@ -1,5 +1,6 @@
-"""What in a source's declaration decides which files belong to it and what its columns mean, by setting: not how data
-is fetched or how much of it may be bad."""
+"""The settings of a source that decide which files belong to it and what its columns mean; not how data is fetched, or
+how much of it may be bad.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is outside of the lake that has not been loaded: asked once in a run, however often its plan is made."""
+"""What a source offers that has not been loaded yet: asked once per run, however often its plan is made."""
 
 from __future__ import annotations
 

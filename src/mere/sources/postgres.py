@@ -1,4 +1,4 @@
-"""Rows of a Postgres database: what is asked of it, so that each value arrives in Spark as it stands there.
+"""Rows of a Postgres database: the query that makes each value arrive in Spark as it is there.
 
 Spark's reader leaves some of that to chance: a timestamp is moved by the time zone of the JVM, a numeric without a
 precision is cut, money is a float. So Postgres itself sends what cannot be read wrongly (days, microseconds, texts),

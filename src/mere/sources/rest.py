@@ -1,4 +1,4 @@
-"""Records of a web API, page by page, each as the JSON text that came: a number keeps every digit that was sent."""
+"""Records of a web API, page by page, each as the JSON text received: a number keeps every digit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user says about a source, as data. A source is a model whose rows come from outside of the lake."""
+"""What a user declares about a source, as data. A source is a model whose rows come from outside the lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feed with the values of its variables: made when something is fetched, and kept nowhere."""
+"""A feed with its variables filled in: made when something is fetched, and kept nowhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a web server for records, politely: at a rate, again after a failure, and with secrets for it alone."""
+"""Asks a web server for records, politely: rate-limited, retried after failures, and with secrets sent to it alone."""
 
 from __future__ import annotations
 

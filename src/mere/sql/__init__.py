@@ -1,1 +1,1 @@
-"""What a query says, found out without running it: no lake, no models, no engine."""
+"""What a query says, without running it: no lake, no models, no engine."""

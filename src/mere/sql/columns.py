@@ -1,4 +1,4 @@
-"""Which columns a query has and which it asks for, as far as the columns of its tables are known."""
+"""The columns that a query returns and the ones that it asks for, as far as its tables' columns are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a query: what is changed in it for an engine, whose errors still point into what was written.
+"""Edits a query's text for an engine, while its errors still point into what the user wrote.
 
 Positions are in bytes, as DuckDB counts them.
 """

@@ -1,4 +1,4 @@
-"""Of which columns of tables a column of a query is a copy, and what mixes its rows with those of other times."""
+"""Which table columns a column of a query is a copy of, and what mixes its rows with those of other times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query with other tables, or for other rows: exchanged in place, so that the rest stays as it was written."""
+"""Rewrites a query for other tables or other rows, in place, so that the rest stays as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources of a query's scope, as Spark sees them, and the list of its SELECT."""
+"""The sources of a query's scope as Spark sees them, and its SELECT list."""
 
 from __future__ import annotations
 

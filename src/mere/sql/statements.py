@@ -1,4 +1,4 @@
-"""The text of a query: what kind of statement it is, and which dotted names stand in it.
+"""The text of a query: what kind of statement it is, and which dotted names it contains.
 
 DuckDB's own tokenizer finds the names, so comments, strings and quotes are its matter. A name may turn out to be a
 column: whoever looks it up finds no table by it then, and nothing happens.

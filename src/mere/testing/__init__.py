@@ -1,1 +1,1 @@
-"""Unit tests of models: rows are given, the model is run on them, and its rows are compared with those expected."""
+"""Unit tests of models: runs a model on given rows and compares its rows with those expected."""

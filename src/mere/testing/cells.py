@@ -1,4 +1,4 @@
-"""A value in a test: what it is as a value of its column's type, and of which type it looks to be."""
+"""A value in a test: its value in its column's type, and the type that it looks to have."""
 
 from __future__ import annotations
 

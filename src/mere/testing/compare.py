@@ -1,4 +1,4 @@
-"""Rows that were expected against those that came: as multisets, and what differs in words."""
+"""Compares expected rows with actual ones as multisets, and says in words what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test, written from real rows."""
+"""Writes a test from real rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that a test gives, as a table in Arrow and as a DataFrame, with the types that the real table has."""
+"""The rows that a test gives, as an Arrow table and as a DataFrame, with the types of the real table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case in steps: the pipeline builds the model's table as in production, in a lake that is thrown away."""
+"""A case in steps: the pipeline builds the model's table as in production, in a throw-away lake."""
 
 from __future__ import annotations
 

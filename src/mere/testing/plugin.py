@@ -1,4 +1,4 @@
-"""The pytest plugin: a session, a branch that is thrown away, and the functions of PySpark models.
+"""The pytest plugin: a session, a throw-away branch, and the functions of PySpark models.
 
 It is loaded by every pytest of an environment with mere in it, so that it imports nothing before a fixture is used.
 """

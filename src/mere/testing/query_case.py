@@ -1,4 +1,4 @@
-"""A case that needs no table: the model's query, on frames of the given rows."""
+"""A case that needs no table: runs the model's query on DataFrames of the given rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases, run in one session: each with what came of it."""
+"""Runs cases in one session, each with its outcome."""
 
 from __future__ import annotations
 

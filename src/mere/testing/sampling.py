@@ -1,4 +1,4 @@
-"""Real rows of a model's inputs that belong together: some of one input, and of the others those that they join."""
+"""Real rows of a model's inputs that belong together: some of one input, and the rows of the others that they join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column types as Arrow has them, from the words of Spark and of Iceberg."""
+"""Column types in Arrow, from their names in Spark and Iceberg."""
 
 from __future__ import annotations
 

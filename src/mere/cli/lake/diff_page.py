@@ -1,4 +1,4 @@
-"""A diff as one page for a review: it needs nothing but itself, and says what `mere diff` prints."""
+"""A diff as a self-contained HTML page for review, with what `mere diff` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a run while it goes on, and how it ended."""
+"""Shows a run while it is in progress, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plan and run share: the options by which models are chosen, and how a plan looks."""
+"""What plan and run share: the options that select models, and how a plan is printed."""
 
 from __future__ import annotations
 

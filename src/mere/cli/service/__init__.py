@@ -1,1 +1,1 @@
-"""Commands about what keeps running: the server, its users, the warm engine, the checkup."""
+"""Commands about long-running processes: the server, its users, the warm engine, the checkup."""

@@ -1,4 +1,4 @@
-"""The class path of the driver, as a list of files: an archive of class data needs it exactly the same each time."""
+"""The driver's class path as a list of files. A class data archive needs exactly the same list each time."""
 
 from __future__ import annotations
 

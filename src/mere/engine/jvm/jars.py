@@ -1,4 +1,4 @@
-"""The jars that Spark needs beside its own: pinned, fetched once, never resolved again.
+"""The jars that Spark needs besides its own: pinned, fetched once, never resolved again.
 
 Spark's own resolver fetches them from their Maven coordinates, so no host is named here and the user's settings for
 mirrors and proxies hold (docs/engine.md). What it brings is checked against the pin and moved into place atomically.

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: find one that fits, or say exactly what to install."""
+"""Finds a Java that Spark runs on, or says exactly what to install."""
 
 from __future__ import annotations
 

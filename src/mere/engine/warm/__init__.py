@@ -1,1 +1,1 @@
-"""A Spark that stays: how it is kept, found and watched."""
+"""A Spark that stays up between commands: how it is kept, found and watched."""

@@ -1,4 +1,4 @@
-"""How a warm engine is found: by a file that only its owner can read, and by locks.
+"""Finds a warm engine, by a file that only its owner can read, and by locks.
 
 Who is alive is told by locks on files, which the system frees when their holder ends, however it ends: the engine
 holds `alive`, and each client holds a file with the name of its session. A process id could be somebody else's by now.

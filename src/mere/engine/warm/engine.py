@@ -1,4 +1,4 @@
-"""The warm engine of a lake: a Spark Connect server of this user on this machine, kept for the next command."""
+"""A lake's warm engine: a Spark Connect server for this user on this machine, kept for the next command."""
 
 from __future__ import annotations
 

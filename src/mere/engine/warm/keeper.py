@@ -1,4 +1,4 @@
-"""The process beside a warm engine's JVM: it starts the Connect server, tidies up after clients, and ends both.
+"""The process beside a warm engine's JVM: starts the Connect server, cleans up after clients, and stops both.
 
     python -m mere.engine.warm.keeper < order.json
 

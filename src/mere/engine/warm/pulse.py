@@ -1,4 +1,4 @@
-"""What tells that a warm engine lives: its keeper asks the JVM every few seconds, and writes down what it says.
+"""The pulse of a warm engine: its keeper asks the JVM every few seconds and writes down the answer.
 
 A process that is there may still do nothing: its SparkContext was stopped by an error, or the process itself.
 """

@@ -1,4 +1,4 @@
-"""The columns that two schemas have in common, and how their values are made comparable in DuckDB's SQL.
+"""The columns that two schemas have in common, and DuckDB expressions that make their values comparable.
 
 A struct that got a field is compared by the fields it had; a map by its entries, whatever their order; numbers by their
 value, whatever their width. Types that have nothing in common are compared as text.

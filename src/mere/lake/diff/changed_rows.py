@@ -1,4 +1,4 @@
-"""The rows that differ between two snapshots of one table, found by DuckDB and given as Arrow."""
+"""The rows that differ between two snapshots of one table, found by DuckDB and returned as Arrow."""
 
 from __future__ import annotations
 

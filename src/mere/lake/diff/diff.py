@@ -1,4 +1,4 @@
-"""What leads from one state of the lake to another, told by metadata files alone: no manifest and no data is read."""
+"""The difference between two states of the lake, from metadata files alone: reads no manifests and no data."""
 
 from __future__ import annotations
 

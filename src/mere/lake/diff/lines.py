@@ -1,4 +1,4 @@
-"""A diff in lines for people."""
+"""A diff as lines of text, for people."""
 
 from __future__ import annotations
 

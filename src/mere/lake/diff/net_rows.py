@@ -1,4 +1,4 @@
-"""The rows that two states of a table do not have alike, found by DuckDB: equal ones are counted together.
+"""The rows that two states of a table do not share, found by DuckDB. Equal rows are counted together.
 
 A row that stands twice in the new state and once in the old is one row more. NULL equals NULL, NaN equals NaN, and 0.0
 equals -0.0.

@@ -1,4 +1,4 @@
-"""Avro files, in which Iceberg keeps its manifests: read in part, or rewritten whole.
+"""Avro files, in which Iceberg keeps its manifests: read in part, or rewritten in full.
 
 Logical types are not interpreted. A partition's date may lie beyond Python's calendar, and a value that was
 interpreted need not come back the same: so fastavro is shown the schema without them, and a rewritten file gets the

@@ -1,4 +1,4 @@
-"""The key of a table: the columns that tell each of its rows from all others.
+"""The key of a table: the columns that identify each of its rows.
 
 A model leaves them in the property `mere.key`. Where Iceberg allows it, they are the table's identifier fields as well,
 for engines that look there: these have to be required, of one value, and no floats. Nothing is made required for it.

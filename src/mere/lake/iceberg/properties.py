@@ -1,4 +1,4 @@
-"""All names under which mere leaves something in a table: in its properties, and in the summaries of its snapshots."""
+"""All names that mere writes into tables: into their properties, and into the summaries of their snapshots."""
 
 from __future__ import annotations
 

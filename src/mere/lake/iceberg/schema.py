@@ -1,4 +1,4 @@
-"""The schema of a table or view as its metadata file has it, in the words of Iceberg's SQL."""
+"""The schema of a table or view, in the words of Iceberg's SQL."""
 
 from __future__ import annotations
 

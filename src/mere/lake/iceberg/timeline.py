@@ -1,4 +1,4 @@
-"""The files of one table, each with the instants of the table's time column that may be in it.
+"""The files of one table, each with the instants of the table's time column that it may contain.
 
 Partition values tell them first, then the bounds of the column, both from manifests; no data file is opened here.
 Every manifest is read once: snapshots share them.

@@ -1,4 +1,4 @@
-"""The files that differ between two snapshots of one table, each side as a small table of its own.
+"""The files that differ between two snapshots of a table, each side as a small table of its own.
 
 A data file that both snapshots have, and to which the same deletes apply, holds the same rows in both: it need not be
 read to compare them. What remains on one side is written as a metadata file with manifests of its own, into a folder of

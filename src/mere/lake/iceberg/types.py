@@ -1,4 +1,4 @@
-"""The types of columns, as schemas spell them, and one walk over them for whoever makes something else of them."""
+"""The types of columns as schemas spell them, and one walk over them for all conversions."""
 
 from __future__ import annotations
 

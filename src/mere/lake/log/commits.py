@@ -1,4 +1,4 @@
-"""What a ref holds, and how it changes: entries, changes, commits.
+"""What a ref holds and how it changes: entries, changes, commits.
 
 A ref is a mapping from keys to entries. A key is the name of a table or view, or one property of a namespace; an
 entry is the pointer to a metadata file, or the property's value. Everything that mere does to refs — publish,

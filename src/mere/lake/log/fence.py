@@ -1,4 +1,4 @@
-"""What keeps a run that has lost its tables or its branch from publishing.
+"""Keeps a run that has lost its tables or its branch from publishing.
 
 A run may be suspended for any length of time between two statements, so nothing that it has asked before counts when
 it publishes: it is asked again, in the transaction that does it.

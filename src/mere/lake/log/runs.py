@@ -1,4 +1,4 @@
-"""The history of runs, kept in the lake's database: what was run, on what, how it ended."""
+"""The history of runs in the lake's database: what ran, on what, and how it ended."""
 
 from __future__ import annotations
 

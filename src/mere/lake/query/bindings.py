@@ -1,4 +1,4 @@
-"""The tables and views that a query names, put into DuckDB: a ref is a database there, and never moves."""
+"""The tables and views that a query names, as DuckDB sees them: a ref is a database there, and never moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where COPY … TO writes: all of it, or nothing."""
+"""The destination of COPY … TO: written completely, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DuckDB that reads the lake: how it is opened, and what it is given."""
+"""Opens a DuckDB that reads the lake."""
 
 from __future__ import annotations
 

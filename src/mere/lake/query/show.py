@@ -1,4 +1,4 @@
-"""What one table or view is, told by its metadata file alone: no manifest and no data file is read."""
+"""What one table or view is, from its metadata file alone: reads no manifests and no data."""
 
 from __future__ import annotations
 

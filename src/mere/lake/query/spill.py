@@ -1,4 +1,4 @@
-"""Where queries put what does not fit into memory: folders that nobody else can enter, and that go with the process."""
+"""Where queries spill to disk: folders that only this user can enter, removed with the process."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is done with refs: branch, publish, revert, guard, lease."""
+"""Operations on refs: branch, publish, revert, guard, lease."""

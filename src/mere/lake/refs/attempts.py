@@ -1,4 +1,4 @@
-"""Who has a run: each attempt at it writes on a branch of its own.
+"""The attempts at a run: each writes on a branch of its own, and only one has the run.
 
 To take a run from whoever has it, its branch gets another name, in one transaction with its record and its leases.
 What goes by the old name is cut off for good, even if it slept for an hour in the middle of a statement: the catalog

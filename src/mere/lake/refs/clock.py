@@ -1,4 +1,4 @@
-"""Whether the clocks agree: that of this machine, that of the catalog's database, and the times in the log.
+"""Checks that clocks agree: this machine's, the catalog database's, and the times in the log.
 
 A lake goes by the clock of its database, which on Postgres all machines share, and on SQLite is that of this machine.
 The order of commits never depends on it: the log has an order of its own, along which time does not go backwards. What

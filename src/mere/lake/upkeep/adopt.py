@@ -1,4 +1,4 @@
-"""Adopting tables that another catalog made (`mere adopt`): by their metadata alone, no data is copied.
+"""Adopts tables that another catalog made (`mere adopt`): by their metadata alone, without copying data.
 
 The lake and the old owner must not be able to hurt each other, and neither knows of the other. So an adopted table gets
 a metadata file and a folder of its own in the warehouse: what is written from now on lands there, where the owner's

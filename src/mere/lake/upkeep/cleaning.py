@@ -1,4 +1,4 @@
-"""Branches and tags that are deleted by name or pattern, and the branches that dead runs have left."""
+"""Deletes branches and tags by name or pattern, and the branches that dead runs left."""
 
 from __future__ import annotations
 

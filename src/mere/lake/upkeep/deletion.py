@@ -1,4 +1,4 @@
-"""A lake is deleted: its catalog first, which makes it nobody's, then its files, and last the note that this goes on.
+"""Deletes a lake: its catalog first, so that it is nobody's, then its files, and last the note that says so.
 
 The note has the lake's id and is written before anything goes. So what a kill leaves is known for the rest of a lake
 that was to be deleted, and not for one that has lost its catalog: doing it again does the rest.

@@ -1,4 +1,4 @@
-"""What another catalog, a folder or a metadata file has to offer. Sources are only read, never written to."""
+"""Finds the tables that another catalog, a folder or a metadata file offers. Sources are only read."""
 
 from __future__ import annotations
 

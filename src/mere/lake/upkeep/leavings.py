@@ -1,4 +1,4 @@
-"""What nobody needs any longer, and who may still be writing, as far as the lake's database knows."""
+"""What is no longer needed, and who may still be writing, as far as the lake's database knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mending a lake whose files were moved or copied (`mere relocate`): to another folder, bucket or prefix.
+"""Fixes a lake whose files were moved or copied (`mere relocate`) to another folder, bucket or prefix.
 
 Iceberg keeps absolute paths: in metadata files, manifest lists, manifests and delete files. Each of them that names a
 path under the old folder is written again, under a new name beside the old file; data files stay as they are. Then one

@@ -1,4 +1,4 @@
-"""Which metadata file is the table, where a folder has several and no catalog says it.
+"""Which metadata file is the table, where a folder has several and no catalog says which.
 
 A folder of the warehouse of a lake has the files of all branches. What main had is known from the file that the lake
 keeps beside its warehouse. What is newer may be of main, if an engine wrote to it, or of any branch: it is not guessed.

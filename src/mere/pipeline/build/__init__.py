@@ -1,1 +1,1 @@
-"""One model, built on the run's branch: one module for each kind."""
+"""Builds one model on the run's branch: one module for each kind."""

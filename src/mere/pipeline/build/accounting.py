@@ -1,4 +1,4 @@
-"""What became of the rows of a build: the four numbers that a run tells of every model."""
+"""Counts the rows of a build: the four numbers that a run reports for every model."""
 
 from __future__ import annotations
 

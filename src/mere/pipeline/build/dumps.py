@@ -1,4 +1,4 @@
-"""Histories of full dumps: each dump is an observation of all keys, at the time that its rows say.
+"""Histories from full dumps: each dump is an observation of all keys, at the time that its rows give.
 
 A dump is what its rows were when they were last seen, and the history is what follows from all dumps in the order of
 their times, in whatever order they came. Between two dumps nothing is known to change, so the versions tell what each

@@ -1,4 +1,4 @@
-"""The fold of a history: what stands in the table, and what was observed since, become the versions of each key.
+"""Folds a history: the table's rows and the new observations become the versions of each key.
 
 A history is a set of events: a version begins, a key is gone, a key is back. Each version lasts to the next event. The
 table's rows tell the events of before, so that folding in five observations at once, or one by one, is the same.

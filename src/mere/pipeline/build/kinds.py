@@ -1,4 +1,4 @@
-"""How the rows of a model come into its table, by its kind. What a source brings is loaded: see `load`."""
+"""How a model's rows are written, by its kind. Sources are loaded: see `load`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of a PySpark model are made of, from the plan of its result, kept in its table."""
+"""The column lineage of a PySpark model, from the plan of its result, kept in its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A merge model: of the keys that changed in its inputs all rows are built again, and put in place of those there.
+"""Builds a merge model: rebuilds all rows of the keys that changed in its inputs, and puts them in place.
 
 Its table is its query over all of its inputs, one row for each key. Where an input is read by the model's key, a key is
 built from its rows alone; so a run gives what a build of everything would.

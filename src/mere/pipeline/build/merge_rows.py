@@ -1,4 +1,4 @@
-"""Rows put into a table by their key: what is there already stays, what differs is updated, what is gone is deleted."""
+"""Writes rows into a table by key: inserts new ones, updates those that differ, deletes those that are gone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""One model on the run's branch: planned by what its inputs have become, built, verified, audited, and only then signed
-with its state."""
+"""Builds one model on the run's branch: plans it by what its inputs have become, builds, verifies and audits it, and
+only then signs it with its state.
+"""
 
 from __future__ import annotations
 

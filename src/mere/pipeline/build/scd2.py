@@ -1,4 +1,4 @@
-"""Observations become a history: the model's query at each snapshot of its input, folded into the table."""
+"""Builds a history: the model's query at each snapshot of its input, folded into the table."""
 
 from __future__ import annotations
 

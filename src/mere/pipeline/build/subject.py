@@ -1,4 +1,4 @@
-"""What a history follows: the model's query at an observation of its inputs, and what stands in its table."""
+"""What a history follows: the model's query at an observation of its inputs, and the rows in its table."""
 
 from __future__ import annotations
 

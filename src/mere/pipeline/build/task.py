@@ -1,4 +1,4 @@
-"""What writes a model's rows goes by: the step, and where all that it reads and writes stands."""
+"""What a writer of a model's rows is given: the step, and the state of all that it reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An incremental model: its windows are overwritten, batch by batch."""
+"""Builds an incremental model: overwrites its windows, batch by batch."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Portions of a source become rows of its table."""
+"""Loads portions of a source into its table."""

@@ -1,4 +1,4 @@
-"""What a batch of portions has to give, as a frame of typed rows, and in which way it goes into the table."""
+"""The rows of a batch of portions, as a typed DataFrame, and how they go into the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a database as Spark reads them, by JDBC."""
+"""The rows of a database as Spark reads them over JDBC."""
 
 from __future__ import annotations
 

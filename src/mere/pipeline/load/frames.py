@@ -1,4 +1,4 @@
-"""A frame that a database or a function has given, as rows of the table: by the same rules as a Parquet file."""
+"""A DataFrame from a database or a function as rows of the table, by the same rules as a Parquet file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of a source, written by Spark on the run's branch together with the data."""
+"""The ledger of a source, which Spark writes on the run's branch together with the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Portions of a source become rows of its table, on the run's branch: a batch of them is a snapshot.
+"""Loads portions of a source into its table on the run's branch, one snapshot per batch.
 
 Good rows go to the table, bad ones to its quarantine, and each portion gets a row in the ledger. All three are signed
 together: a load that is cut off leaves nothing of a portion, or all of it.

@@ -1,4 +1,4 @@
-"""The quarantine of a source: rows that could not be read, or that break a rule, with where they came from and why."""
+"""The quarantine of a source: rows that could not be read or that break a rule, with their origin and the reason."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Files on this machine, and JSON records, as a frame of typed rows: each with the portion from which it came, and with
-the reasons if it is bad. Nothing of their rows is read here but the keys of JSON records, where new ones matter.
+"""Local files and JSON records as a typed DataFrame, each row with its portion and, if it is bad, the reasons. Reads
+nothing of the rows itself but the keys of JSON records, where new ones matter.
 
 | rule | breaks it |
 |---|---|

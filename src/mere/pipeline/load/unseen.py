@@ -1,5 +1,6 @@
-"""Columns that stand there when a source is loaded afresh, and that no portion has had so far: a later one may have
-them, so that none is dropped before all portions are there."""
+"""Columns of a table that no portion has had so far while a source is loaded afresh. A later portion may have them, so
+none is dropped before all portions are loaded.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is due, and why: facts about a ref in, steps out, nothing is touched."""
+"""What is due, and why: takes facts about a ref, returns steps, touches nothing."""

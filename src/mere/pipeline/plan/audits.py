@@ -1,4 +1,4 @@
-"""What a table was not asked yet. An audit or a key that is new is a reason to ask the table, and none to build it."""
+"""Audits that a table has not had yet. A new audit or key is a reason to audit the table, not to build it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of a plan will do to the tables that steps after them read, as far as it is known before."""
+"""What the steps of a plan will do to the tables that later steps read, as far as it is known in advance."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a step makes of the table itself, besides its rows: its layout, and its columns as far as they are known without
-Spark. The rest is found by Spark, before it writes anything; see `tables`."""
+"""What a step changes in the table itself, besides its rows: its layout, and its columns as far as they are known
+without Spark. Spark finds the rest before it writes anything; see `tables`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that mere built and that nothing in the project makes any more. They stay until somebody says otherwise."""
+"""Tables that mere built and that no model makes now. They stay until the user drops them."""
 
 from __future__ import annotations
 

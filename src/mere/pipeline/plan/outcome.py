@@ -1,4 +1,4 @@
-"""The state of a table after a step, as data: what the next plan will go by."""
+"""The state of a table after a step, as data: the basis of the next plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to be built, and why: a pure function of the project and of the facts about a ref.
+"""What has to be built, and why: a pure function of the project and the facts about a ref.
 
 `mere plan` prints it. `mere run` asks again, model by model, when what a model reads has been built: then the facts
 are exact, where a plan can only say what a rebuilt input may touch.

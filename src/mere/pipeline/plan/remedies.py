@@ -1,4 +1,4 @@
-"""The ways out that a plan or a run prints, made such that they help as they are typed.
+"""The ways out that a plan or a run prints, worded so that they help as typed.
 
 A step names them as they are typed where nothing else is to be said: for `main`, and for what stands there.
 """

@@ -1,5 +1,6 @@
-"""What is in quarantine: told by table, rule and run, and built again (`mere quarantine retry`), for the rules or the
-data may be mended."""
+"""What is in quarantine, by table, rule and run; and its rebuild (`mere quarantine retry`), since rules and data may
+have been fixed.
+"""
 
 from __future__ import annotations
 

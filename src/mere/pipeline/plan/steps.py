@@ -1,4 +1,4 @@
-"""The words in which a plan is told: facts about a ref, what the user wishes, and the steps that follow."""
+"""The words of a plan: facts about a ref, the user's wishes, and the steps that follow from them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Bad rows, put aside when a table is built, and tried again when somebody asks for it."""
+"""Quarantines bad rows when a table is built, and retries them on request."""

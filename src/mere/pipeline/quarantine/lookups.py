@@ -1,4 +1,4 @@
-"""Rows with what the rules that look into other tables have to know of them."""
+"""Adds to rows what rules that look into other tables need to know about them."""
 
 from __future__ import annotations
 

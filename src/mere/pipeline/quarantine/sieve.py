@@ -1,4 +1,4 @@
-"""Bad rows are put aside while a model is built: the others go on to its table, these to its quarantine.
+"""Separates bad rows while a model is built: good ones go on to its table, bad ones to its quarantine.
 
 A query is computed once for both, and what it returned is kept until both are written: asked twice, it might return
 other rows, and one of them might be in both tables, or in none. The two tables are signed and published together.

@@ -1,1 +1,1 @@
-"""A run from its request to its publish, and what is told of it."""
+"""A run from its request to its publish, and what it reports."""

@@ -1,4 +1,4 @@
-"""What the author says is right as it stands: the state is written anew, the data stays."""
+"""Accepts a table as it is: rewrites the state, keeps the data."""
 
 from __future__ import annotations
 

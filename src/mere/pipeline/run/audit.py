@@ -1,4 +1,4 @@
-"""The audits of a project on any ref, without building anything."""
+"""Runs the audits of a project on any ref, without building anything."""
 
 from __future__ import annotations
 

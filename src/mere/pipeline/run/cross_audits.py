@@ -1,5 +1,6 @@
-"""Audits that compare tables say something about a ref as a whole: they must hold on what is published, whichever of
-the tables was built."""
+"""Audits that compare tables are about the ref as a whole: they must hold for what is published, whichever of the
+tables was built.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools are told of models and plans, as JSON: for `mere plan --json`, the events of a run and `mere manifest`.
+"""Models and plans as JSON for tools: for `mere plan --json`, the events of a run and `mere manifest`.
 
 Snapshot ids are texts here: they have more digits than a number of JavaScript.
 """

@@ -1,4 +1,4 @@
-"""Who is told when a run ends: a command, with the run as JSON on its standard input, or a web address."""
+"""Notifies somebody when a run ends: a command, with the run as JSON on its standard input, or a web address."""
 
 from __future__ import annotations
 

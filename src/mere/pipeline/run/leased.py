@@ -1,4 +1,4 @@
-"""Waiting for the tables that a run writes, and being asked to stop meanwhile."""
+"""Waits for the tables that a run writes, and notices a request to stop meanwhile."""
 
 from __future__ import annotations
 

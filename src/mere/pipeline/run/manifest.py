@@ -1,4 +1,4 @@
-"""`mere manifest`: a project and its state at a ref as one document. Its form is docs/schemas/manifest-1.json."""
+"""`mere manifest`: a project and its state at a ref as one document. Its format is docs/schemas/manifest-1.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a run in the lake's database, from its first moment on: a run that is killed cannot tell it later."""
+"""The record of a run in the lake's database, kept from its first moment: a killed run cannot report later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is asked for, what it tells while it goes on, and what it leaves."""
+"""What a run is asked for, what it reports while it is in progress, and what it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going on with a run that did not come to its end: what it was asked for, and what of that is done."""
+"""Resumes a run that did not finish: what it was asked for, and what of that is done."""
 
 from __future__ import annotations
 

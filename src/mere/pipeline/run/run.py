@@ -1,4 +1,4 @@
-"""A run: fork a branch, build there what is due, audit it, and publish all of it at once, or nothing."""
+"""A run: fork a branch, build there what is due, audit it, and publish all of it or nothing."""
 
 from __future__ import annotations
 

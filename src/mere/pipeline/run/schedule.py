@@ -1,4 +1,4 @@
-"""Work in dependency order: side by side where nothing stands on the other, and not at all upon a failure."""
+"""Schedules work in dependency order: independent steps side by side, none after a failure that it depends on."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a table says of itself: what it was built from, and how it lies."""
+"""What a table records about itself: what it was built from, and how it is laid out."""

@@ -1,4 +1,4 @@
-"""The columns of a table beside those that a query gives: what was added, widened, renamed, dropped or narrowed.
+"""Compares the columns of a table with those of a query: added, widened, renamed, dropped or narrowed.
 
 Both are told in Spark's words, whether they come from Iceberg's metadata or from a DataFrame, so that they can be
 compared without either.

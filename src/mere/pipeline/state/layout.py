@@ -1,4 +1,4 @@
-"""How the rows of a table lie in its files: as the model declares it, and as the table has it.
+"""How a table's rows are laid out in its files: as the model declares it, and as the table has it.
 
 Both are told in the words of the table's metadata (`day(at)`, `city desc nulls last`), so that they can be compared.
 """

@@ -1,4 +1,4 @@
-"""When a history looks at what it follows: at each snapshot of its input, with the time at which that was committed.
+"""When a history looks at its input: at each snapshot, with the time at which that was committed.
 
 Only what a reader can have found counts. Several snapshots of one run are published as one, and several snapshots of
 one commit never stood by themselves; compactions show nothing new.

@@ -1,4 +1,4 @@
-"""Snapshots whose rows stand in place of others: a model that appends its input has taken those already."""
+"""Snapshots whose rows replace others that a model which appends its input has taken already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the tables of a run's branch stand by its own hand, and at what it was when they were audited."""
+"""The tables of a run's branch as the run itself left them, and as they were when they were audited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an interrupted build left on a run's branch is taken back to where the table last agreed with its state."""
+"""Takes what an interrupted build left on a run's branch back to where the table last agreed with its state."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A model's rows on their way into its table."""
+"""Writes a model's rows into its table."""

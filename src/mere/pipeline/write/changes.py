@@ -1,4 +1,4 @@
-"""The rows of a table that came and went between two of its snapshots, for Spark to read.
+"""The rows of a table that changed between two of its snapshots, for Spark to read.
 
 Where rows were only appended, Iceberg tells which. Otherwise the two snapshots are compared row by row: by DuckDB, that
 need not read the files which both have, or by Spark where that is too much for one process. (Iceberg's own changelog

@@ -1,4 +1,4 @@
-"""The tables that belong to another and are signed together with it: its quarantine, and the ledger of a source."""
+"""The companions of a table, signed together with it: its quarantine, and the ledger of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model promises of its columns, held against what its query gives, before anything is written."""
+"""Compares a model's contract with what its query returns, before anything is written."""
 
 from __future__ import annotations
 

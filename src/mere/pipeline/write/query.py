@@ -1,4 +1,4 @@
-"""A model's query on the run's branch, and its rows on their way into the table."""
+"""Runs a model's query on the run's branch, and prepares its rows for the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function of a project returned: a frame of the session that it was given, or an error that says what to do."""
+"""What a Python model returned: a DataFrame of the session that it was given, or an error that says what to do."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A model's table as Spark declares it: made, or altered to be what the model says, or, where nothing else will do,
-replaced."""
+"""A model's table as Spark declares it: created, altered to fit the model, or replaced where nothing else will do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an input without a time, looked at before a window is written: put aside, dropped, or refused."""
+"""Rows of an input without a time, dealt with before a window is written: quarantined, dropped, or refused."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What can be known to be wrong before anything runs."""
+"""Finds what is wrong before anything runs."""

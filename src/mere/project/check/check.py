@@ -1,4 +1,4 @@
-"""`mere check`: what can be known to be wrong, or unwise, before anything runs."""
+"""`mere check`: finds what is wrong, or unwise, before anything runs."""
 
 from __future__ import annotations
 

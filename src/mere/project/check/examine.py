@@ -1,4 +1,4 @@
-"""One model looked at, with what is known of the columns of its inputs; kept until one of them changes."""
+"""Examines one model with what is known of its inputs' columns. The result is kept until one of them changes."""
 
 from __future__ import annotations
 

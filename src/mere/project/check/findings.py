@@ -1,4 +1,4 @@
-"""What `mere check` finds, and where it stands."""
+"""What `mere check` finds, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports of a Python model that will fail: modules that neither the project nor this installation of Python has."""
+"""Imports of a Python model that will fail: modules that neither the project nor this Python has."""
 
 from __future__ import annotations
 

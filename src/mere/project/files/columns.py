@@ -1,4 +1,4 @@
-"""What a model declares of its columns: descriptions, the names that they had before, and the contract."""
+"""What a model declares about its columns: descriptions, former names, and the contract."""
 
 from __future__ import annotations
 

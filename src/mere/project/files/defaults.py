@@ -1,4 +1,4 @@
-"""The `defaults:` of mere.yaml: settings that models have unless they say otherwise, by schema and by folder."""
+"""The `defaults:` of mere.yaml: settings for models that do not set them, by schema and by folder."""
 
 from __future__ import annotations
 

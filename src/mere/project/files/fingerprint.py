@@ -1,4 +1,4 @@
-"""A Python model's code as a fingerprint: the same under every Python and every formatting of the same program."""
+"""The fingerprint of a Python model's code: the same under every Python and every formatting of one program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model reads its inputs: what was found and what was declared, put together by the rules of its kind."""
+"""How a model reads its inputs: what was found and what was declared, combined by the rules of its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a declared key promises, as an audit: a model has it without writing one."""
+"""The audit that a declared key implies: a model has it without writing one."""
 
 from __future__ import annotations
 

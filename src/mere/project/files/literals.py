@@ -1,4 +1,4 @@
-"""Literals of Python as entries, so that a decorator's arguments are read by the same code as a header's YAML."""
+"""Python literals as entries, so that a decorator's arguments are read by the same code as a header's YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PySpark models: found by the syntax tree, so that a plan imports neither pyspark nor the user's code."""
+"""PySpark models, read from the syntax tree, so that a plan imports neither pyspark nor the user's code."""
 
 from __future__ import annotations
 

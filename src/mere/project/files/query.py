@@ -1,4 +1,4 @@
-"""What a SQL model reads, found in its query by sqlglot: its tables, its `:placeholders`, its inputs' time columns."""
+"""What a SQL model reads, found in its query by sqlglot: tables, `:placeholders`, and its inputs' time columns."""
 
 from __future__ import annotations
 

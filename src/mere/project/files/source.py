@@ -1,4 +1,4 @@
-"""A source: YAML that says where data is outside of the lake, and how rows are made of it."""
+"""A source: YAML that says where data outside the lake is, and how it becomes rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jinja in models: macros of macros/*.sql by name, variables of mere.yaml by `var`, and nothing of the system."""
+"""Jinja in models: macros of macros/*.sql by name, variables of mere.yaml by `var`, and no access to the system."""
 
 from __future__ import annotations
 

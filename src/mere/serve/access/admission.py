@@ -1,4 +1,4 @@
-"""Who may be connected: clients logging in, those of each user, and how soon another wrong password is looked at."""
+"""Limits who may be connected: clients logging in, connections per user, and the rate of wrong passwords."""
 
 from __future__ import annotations
 

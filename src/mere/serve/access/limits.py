@@ -1,4 +1,4 @@
-"""What one statement, and what all of them together, may use."""
+"""What one statement, and all of them together, may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file says: it is read again when it has changed."""
+"""A file that is read again when it has changed."""
 
 from __future__ import annotations
 

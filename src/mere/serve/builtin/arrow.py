@@ -1,4 +1,4 @@
-"""Rows of a catalog as an Arrow table: columns that nobody gives are filled with what Postgres has there.
+"""Rows of a catalog as an Arrow table. Columns that are not given get Postgres's default.
 
 Column by column, not row by row: a lake of a thousand tables has tens of thousands of columns, and each of them has
 five dozen attributes of which most are the same everywhere.

@@ -1,4 +1,4 @@
-"""One setting of Postgres's: of which type it is, how its value is read, and how it is shown."""
+"""One Postgres setting: its type, how its value is read, and how it is shown."""
 
 from __future__ import annotations
 

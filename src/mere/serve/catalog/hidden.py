@@ -1,4 +1,4 @@
-"""Relations of the gateway's own, which the functions of pg_catalog look things up in. No client is told of them."""
+"""Relations of the gateway's own, in which the functions of pg_catalog look things up. Clients never see them."""
 
 from __future__ import annotations
 

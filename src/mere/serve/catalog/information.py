@@ -1,4 +1,4 @@
-"""information_schema: the same facts in the words of the SQL standard. Its columns and types are Postgres's."""
+"""information_schema: the same facts in the words of the SQL standard, with Postgres's columns and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role sees of the lake at one commit: schemas, tables, views, columns. The metadata files tell it all."""
+"""What a role sees of the lake at one commit: schemas, tables, views, columns. Read from metadata files alone."""
 
 from __future__ import annotations
 

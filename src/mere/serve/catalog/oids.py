@@ -1,4 +1,4 @@
-"""Numbers for names: the same name has the same one at every commit, in every process."""
+"""Numbers for names: a name has the same one at every commit, in every process."""
 
 from __future__ import annotations
 

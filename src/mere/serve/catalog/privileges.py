@@ -1,4 +1,4 @@
-"""has_table_privilege and its like, as Postgres answers a user who may read what it sees, and write nothing.
+"""has_table_privilege and its like: a user may read what it sees, and write nothing.
 
 What a role does not see is not there: to ask for it by its name is the same error as for what never was.
 """

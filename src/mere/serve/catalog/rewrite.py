@@ -1,4 +1,4 @@
-"""A query over the catalogs in words that DuckDB has.
+"""Rewrites a query over the catalogs in words that DuckDB knows.
 
 It goes over the tree as the client wrote it, with its names folded and its columns named, before tables are looked up:
 what it puts in place of calls names relations of pg_catalog, and functions of Postgres, itself.

@@ -1,4 +1,4 @@
-"""What the catalogs tell of the server and not of the lake: databases, roles, settings, who is connected."""
+"""What the catalogs say about the server, not the lake: databases, roles, settings, connections."""
 
 from __future__ import annotations
 

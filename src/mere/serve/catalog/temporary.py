@@ -1,4 +1,4 @@
-"""The temporary views of a session, as the catalogs list them beside what the lake has."""
+"""A session's temporary views, as the catalogs list them beside the lake's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What asyncpg asks about types that it does not know: them, and all types that they are made of.
+"""What asyncpg asks about types that it does not know, including the types that they are made of.
 
 It asks with a recursive query whose every step joins all types with one another, which takes DuckDB seconds. The types
 are the same for everybody, so the answers are computed beforehand: the query becomes a look-up in them.

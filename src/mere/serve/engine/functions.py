@@ -1,4 +1,4 @@
-"""The functions that a query may call, by their names in Postgres. What is not here does not exist."""
+"""The functions that a query may call, by their names in Postgres. Any other does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The macros of `macros.sql`, and how often each repeats what it is given."""
+"""The macros of `macros.sql`, and how often each repeats its argument."""
 
 from __future__ import annotations
 

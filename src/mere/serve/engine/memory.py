@@ -1,4 +1,4 @@
-"""The memory of the process. DuckDB counts its own; long texts and lists it does not count before they are made."""
+"""The memory of the process. DuckDB counts its own, but not long texts and lists before they are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was used lately, up to a total weight."""
+"""What was used most recently, up to a total weight."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Arrow Flight SQL: the lake for programs that read much of it, as Arrow's own batches."""
+"""Arrow Flight SQL: the lake for programs that read a lot, as Arrow batches."""

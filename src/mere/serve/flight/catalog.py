@@ -1,4 +1,4 @@
-"""What clients ask of Flight SQL about catalogs, schemas, tables and the server: queries, as any other.
+"""What clients ask Flight SQL about catalogs, schemas, tables and the server: answered by queries, like any other.
 
 So a role sees here what it may read, and nothing else.
 """

@@ -1,4 +1,4 @@
-"""Errors as clients of Flight see them: a status by the SQLSTATE's class, which stands in front of the message."""
+"""Errors as Flight clients see them: the status follows from the SQLSTATE, which precedes the message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls, and which ref is read: every call of Flight says it anew, in its headers."""
+"""Who calls, and which ref is read: every Flight call says so in its headers."""
 
 from __future__ import annotations
 

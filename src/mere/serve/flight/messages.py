@@ -1,4 +1,4 @@
-"""The messages of Flight SQL that are understood, and how they look as bytes.
+"""The messages of Flight SQL that are understood, and their bytes.
 
 Their names, their fields and the order of these are those of the specification, which numbers the fields from 1 on. A
 message travels with its name, inside of an `Any`.

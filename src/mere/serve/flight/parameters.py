@@ -1,4 +1,4 @@
-"""The values of parameters: from a batch of Arrow's to what a session takes."""
+"""The values of parameters, from an Arrow batch to what a session takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statement from its text to its rows. What is settled by one call is kept in a handle for the next one."""
+"""A statement from its text to its rows. What one call settles is kept in a handle for the next."""
 
 from __future__ import annotations
 

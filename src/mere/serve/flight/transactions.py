@@ -1,4 +1,4 @@
-"""The commits that transactions have come to rest at."""
+"""The commits that transactions are pinned to."""
 
 from __future__ import annotations
 

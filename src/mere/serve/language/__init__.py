@@ -1,1 +1,1 @@
-"""Postgres's SQL, understood and put into DuckDB's."""
+"""Translates Postgres's SQL into DuckDB's."""

@@ -1,4 +1,4 @@
-"""A query from the tree of what the client wrote to the SQL that DuckDB gets."""
+"""Compiles a query from the client's syntax tree to the SQL that DuckDB gets."""
 
 from __future__ import annotations
 

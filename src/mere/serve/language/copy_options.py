@@ -1,4 +1,4 @@
-"""The options of COPY … TO STDOUT: what each may be, and which fit together, in the order in which Postgres looks."""
+"""The options of COPY … TO STDOUT: their values, and which fit together, in the order in which Postgres checks."""
 
 from __future__ import annotations
 

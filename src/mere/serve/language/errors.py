@@ -1,4 +1,4 @@
-"""DuckDB's errors, and mere's, as Postgres tells them."""
+"""DuckDB's errors, and mere's own, as Postgres would word them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query may be made of. All that is not listed here is refused: DuckDB has no privileges of its own.
+"""What a query may contain. Anything not listed here is refused: DuckDB has no privileges of its own.
 
 It is checked twice. First the tree of what the client wrote, node by node and function by function. Then the SQL that
 DuckDB gets, by DuckDB's own parser: whatever the two read differently, no other table, file or function can be in it.

@@ -1,5 +1,5 @@
-"""What the columns of a result are to a client of Postgres: the types that DuckDB does not have, such as oid and name,
-and the table from which each column comes.
+"""What the columns of a result are to a Postgres client: types that DuckDB does not have, such as oid and name, and the
+table that each column comes from.
 
 Read from the tree as the client wrote it, with its names folded and its columns named. What cannot be told that way
 keeps the type that DuckDB gives it.

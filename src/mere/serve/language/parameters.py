@@ -1,4 +1,4 @@
-"""The types of parameters: those that the client declares, and those that follow from where a parameter stands."""
+"""The types of parameters: declared by the client, or inferred from where a parameter is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query of a client's, as its text and as the tree that is read from it."""
+"""A client's query, as its text and as its syntax tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role reads of one table, as the table is at a commit. What does not fit it any more shows nothing of it."""
+"""What a role may read of one table at a commit. A rule that no longer fits the table shows nothing of it."""
 
 from __future__ import annotations
 

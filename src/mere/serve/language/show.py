@@ -1,4 +1,4 @@
-"""SHOW SCHEMAS and SHOW TABLES, which Trino, Spark and DuckDB have: queries of information_schema."""
+"""SHOW SCHEMAS and SHOW TABLES, which Trino, Spark and DuckDB have: answered from information_schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as the statements in it."""
+"""Splits a text into its statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Postgres's types by the names that SQL has for them: their numbers, and what they are in DuckDB."""
+"""Postgres's types by their SQL names: their numbers, and what they are in DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary views: queries to which a session gives names, and which stand for them in its other queries."""
+"""Temporary views: named queries of a session, which replace their names in its other queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text cut into tokens as Postgres's own lexer cuts it, for sqlglot's parser.
+"""Cuts a text into tokens as Postgres's own lexer does, for sqlglot's parser.
 
 sqlglot's tokenizer serves many dialects, and cuts some texts otherwise than Postgres: it takes `$1,$2` for the start of
 a dollar-quoted string, `0x1F` for bytes, `==` for `=`.

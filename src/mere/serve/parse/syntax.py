@@ -1,4 +1,4 @@
-"""Postgres's SQL as sqlglot reads it, with every function left as it was written.
+"""Postgres's SQL as sqlglot reads it, with every function left as written.
 
 sqlglot knows hundreds of functions and renames them on the way to another dialect. Here each is looked up by the name
 that the client wrote: what is not in `functions` is refused, so that nothing passes only because sqlglot knows it.

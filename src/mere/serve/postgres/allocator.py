@@ -1,4 +1,4 @@
-"""What the C library does with memory that was freed."""
+"""What the C library does with freed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One statement carried out, by its kind: what it changes in the connection, and what the client is sent."""
+"""Carries out one statement, by its kind: what it changes in the connection, and what it sends to the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client from its first message after the start-up to its last: simple queries, and the extended protocol."""
+"""One client after the start-up: simple queries, and the extended protocol."""
 
 from __future__ import annotations
 

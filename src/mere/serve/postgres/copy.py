@@ -1,4 +1,4 @@
-"""COPY (query) TO STDOUT: rows as text, CSV or Postgres's binary file, a message for each."""
+"""COPY (query) TO STDOUT: rows as text, CSV or Postgres's binary format, one message each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection has prepared, and what it is reading: statements, and portals, which cursors are too."""
+"""What a connection has prepared, and what it is reading: statements and portals, including cursors."""
 
 from __future__ import annotations
 

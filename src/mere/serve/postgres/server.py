@@ -1,4 +1,4 @@
-"""The server: it listens, lets clients in, and ends in good order."""
+"""The server: listens, lets clients in, and shuts down in good order."""
 
 from __future__ import annotations
 

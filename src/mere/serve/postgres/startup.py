@@ -1,4 +1,4 @@
-"""How a connection begins: encryption, the parameters, and who it is."""
+"""How a connection begins: encryption, parameters, authentication."""
 
 from __future__ import annotations
 

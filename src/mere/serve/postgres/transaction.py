@@ -1,4 +1,4 @@
-"""Where a connection stands between BEGIN and its end. Nothing is ever written here: what counts is what is seen."""
+"""The state of a transaction, from BEGIN to its end. Nothing is ever written here; it decides what is read."""
 
 from __future__ import annotations
 

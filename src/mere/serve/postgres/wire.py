@@ -1,4 +1,4 @@
-"""The messages of the PostgreSQL protocol, version 3, as bytes: those of a client are read, those of a server built.
+"""The messages of the PostgreSQL protocol, version 3, as bytes: parses the client's, builds the server's.
 
 Every message but the first of a connection is a letter, the length of the rest with itself in it, and the rest.
 """

@@ -1,4 +1,4 @@
-"""Who is connected and what they are at: for pg_stat_activity, and for those who cancel by the number of a process."""
+"""Who is connected and what they are doing: for pg_stat_activity, and for cancelling by process number."""
 
 from __future__ import annotations
 

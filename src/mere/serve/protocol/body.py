@@ -1,4 +1,4 @@
-"""The content of a message, or of a value in it, read from its begin to its end."""
+"""The content of a message, or of a value in it, read from start to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wire asks of the part that understands SQL, and what it gets: the border between the two."""
+"""The border between the wire and the part that understands SQL: what one asks and the other answers."""
 
 from __future__ import annotations
 

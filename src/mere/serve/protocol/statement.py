@@ -1,4 +1,4 @@
-"""Statements as they were read: a class for each kind that the protocol treats differently, with what that kind needs.
+"""Parsed statements: a class for each kind that the protocol treats differently, with what that kind needs.
 
 What a tag has no count for is decided by the wire: only SELECT, FETCH, MOVE and COPY have one. What is not supported,
 such as LISTEN, is no statement: reading it fails.

@@ -1,4 +1,4 @@
-"""Postgres's types as clients know them by number, and which of them an Arrow column is."""
+"""Postgres's types as clients know them by number, and the type of an Arrow column."""
 
 from __future__ import annotations
 

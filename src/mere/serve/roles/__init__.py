@@ -1,1 +1,1 @@
-"""Roles as their file has them, held against the lake."""
+"""Roles as their file defines them, checked against the lake."""

@@ -1,4 +1,4 @@
-"""Roles held against the lake: names that nothing has, columns that are not there, conditions that cannot be computed.
+"""Checks roles against the lake: names that nothing has, missing columns, conditions that cannot be computed.
 
 A problem keeps the server from starting. A note is something that does no harm, and may be meant.
 """

@@ -1,4 +1,4 @@
-"""The file of roles, read as strictly as the files of a project: what is not understood gives nobody anything."""
+"""The roles file, read as strictly as the files of a project: whatever is not understood grants nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user sees of the lake by its role, for whoever gives the roles."""
+"""What a user sees of the lake by its role, for whoever assigns the roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another way into the same server: it uses the same workers, log and counts, from threads of its own."""
+"""Another way into the same server: shares its workers, log and counts, from threads of its own."""
 
 from __future__ import annotations
 

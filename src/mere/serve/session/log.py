@@ -1,5 +1,6 @@
-"""A line for every statement: who read what, at which commit, and how it ended; and for who comes, goes or is refused.
-Literals are left out by default."""
+"""The audit log: a line for every statement with who read what, at which commit, and how it ended; and for every client
+that connects, leaves or is refused. Without literals, by default.
+"""
 
 from __future__ import annotations
 

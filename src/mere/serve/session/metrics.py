@@ -1,4 +1,4 @@
-"""What the server counts, and how Prometheus reads it."""
+"""What the server counts, in Prometheus's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small HTTP port beside the server: /health and /metrics, for those who watch it."""
+"""A small HTTP port beside the server, for monitoring: /health and /metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads that execute: few, so that many connections share the machine fairly; users wait in turn."""
+"""The worker threads: few, so that many connections share the machine fairly. Users take turns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The threads that carry out jobs for an event loop. `concurrent.futures` takes longer for each than a small statement
-does."""
+"""Threads that run jobs for an event loop. `concurrent.futures` takes longer per job than a small statement does."""
 
 from __future__ import annotations
 

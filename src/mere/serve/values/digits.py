@@ -1,4 +1,4 @@
-"""Numbers, dates and times as digits, a whole column at a time: four digits are looked up at once."""
+"""Numbers, dates and times as digits, a whole column at a time: looked up four digits at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as DataRow messages: a whole Arrow batch becomes one buffer that is sent as it is."""
+"""Rows as DataRow messages: a whole Arrow batch becomes one buffer, sent as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few rows as DataRow messages, value by value: for these, what Arrow takes for each column is more than it saves."""
+"""A few rows as DataRow messages, value by value: for so few, Arrow costs more per column than it saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns as Postgres writes their values in text, a whole column at a time."""
+"""Columns as Postgres's text format, a whole column at a time."""
 
 from __future__ import annotations
 

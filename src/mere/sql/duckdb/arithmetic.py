@@ -1,4 +1,4 @@
-"""Numbers: what Spark computes where DuckDB, asked the same, would compute something else."""
+"""Arithmetic that Spark and DuckDB do differently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an expression is called in `proven.tsv`: by its function, its operator or clause, and the types of its arguments.
+"""The name of an expression in `proven.tsv`: its function, operator or clause, and the types of its arguments.
 
 `sum(bigint)`, `cast(string as date)`, `lag(int, int) over ordered`. What an argument says, and not only its type,
 belongs to the form where the function reads it as a pattern, a format, a unit or a number of digits.

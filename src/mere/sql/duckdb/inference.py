@@ -1,4 +1,4 @@
-"""The types that Spark gives to a query's expressions, each looked up by its form in what is proven.
+"""Infers the types that Spark gives to a query's expressions, each looked up by its form in what is proven.
 
 A query is gone through as Spark resolves it: WITH, FROM, joins, lateral views, the SELECT list and what follows.
 Whatever is not understood is refused: an expression, a clause, an argument.

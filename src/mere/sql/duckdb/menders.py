@@ -1,4 +1,4 @@
-"""Casts, times, texts, arrays and aggregates: what DuckDB is asked for Spark's values, by sqlglot's names."""
+"""Casts, times, texts, arrays and aggregates: what to ask DuckDB to get Spark's values, by sqlglot's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the translation is put together from: calls, casts, literals."""
+"""The building blocks of the translation: calls, casts, literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of literals, and of what a function or an operator makes of decimals: Spark works them out by rules."""
+"""The types of literals, and of functions and operators on decimals, which Spark works out by rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark means where DuckDB, given the same words, would mean something else.
+"""Expressions that mean one thing in Spark and another in DuckDB.
 
 sqlglot translates words. A view must not quietly give other values than in Spark: so each expression is looked up in
 what is proven (`inference`), and mended in the syntax tree where DuckDB has to be asked in another way (`menders`).

@@ -1,4 +1,4 @@
-"""Spark's types: as they are named in `proven.tsv`, as DuckDB has them, and what becomes of decimals."""
+"""Spark's types: their names in `proven.tsv`, their types in DuckDB, and the rules for decimals."""
 
 from __future__ import annotations
 

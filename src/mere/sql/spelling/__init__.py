@@ -1,1 +1,1 @@
-"""How names and texts are spelt, in one dialect after the other."""
+"""How names and texts are spelled, one dialect each."""

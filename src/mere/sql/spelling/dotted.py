@@ -1,4 +1,4 @@
-"""Dotted names in the text of a query: words with points between them, however a dialect cuts and quotes them."""
+"""Dotted names in the text of a query, however a dialect splits and quotes them."""
 
 from __future__ import annotations
 

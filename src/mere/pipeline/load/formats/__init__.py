@@ -1,1 +1,1 @@
-"""Files of each format as Spark reads them, with the place that each row came from."""
+"""Files of each format as Spark reads them, with the origin of each row."""

@@ -1,5 +1,4 @@
-"""How values of one type become values of another: as they are, by a cast that loses nothing, or one by one, where a
-value may not fit."""
+"""Converts values of one type into another: unchanged, by a lossless cast, or one by one where a value may not fit."""
 
 from __future__ import annotations
 

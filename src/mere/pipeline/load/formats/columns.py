@@ -1,5 +1,6 @@
-"""Which columns a table has after a load, and which column of a file becomes which of them: the rule for names, and
-what becomes of columns that are new, missing, or of another type than before."""
+"""The columns of a table after a load, and which column of a file becomes which of them: how names are matched, and
+what happens to columns that are new, missing or of another type.
+"""
 
 from __future__ import annotations
 

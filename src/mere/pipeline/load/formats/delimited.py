@@ -1,4 +1,4 @@
-"""CSV files: those with the same header are read together."""
+"""CSV files. Those with the same header are read together."""
 
 from __future__ import annotations
 

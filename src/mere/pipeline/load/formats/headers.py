@@ -1,4 +1,4 @@
-"""What a text file says of itself before its rows are read: whether it is what its name says, and its header."""
+"""What a text file says about itself before its rows are read: its real format, and its header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which type a new column of text files or records is: by all of its values, and only if each keeps what it says.
+"""The type of a new column of text files or records: inferred from all its values, and only if none loses anything.
 
 | type | if every value, empty ones apart, is |
 |---|---|

@@ -1,4 +1,4 @@
-"""Files of JSON: a record a line, or documents that are a record or a list of them."""
+"""JSON files: one record per line, or documents that are a record or a list of records."""
 
 from __future__ import annotations
 

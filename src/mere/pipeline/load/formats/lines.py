@@ -1,5 +1,6 @@
-"""On which lines of a file its bad records stand. Spark splits files and does not count lines: they are looked for
-afterwards, and only in files that have bad records."""
+"""The line numbers of bad records. Spark splits files and does not count lines, so they are looked up afterwards, and
+only in files that have bad records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as Spark reads them from files, each with the portion that its file is, and with what the path says."""
+"""Rows as Spark reads them from files, each with its portion and the values in its path."""
 
 from __future__ import annotations
 

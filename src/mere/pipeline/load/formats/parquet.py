@@ -1,4 +1,4 @@
-"""Parquet files: what their footers say, and their rows. A column whose type is the table's goes through untouched."""
+"""Parquet files: their footers and their rows. A column that has the table's type already is read unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Lines of text become rows: each is cut into values, each value becomes one of its column's type, and what does not
-is a reason why the row is bad. In Spark's SQL, and in layers, so that nothing is computed twice."""
+"""Turns lines of text into rows: cuts each into values and each value into its column's type; what does not fit is a
+reason why the row is bad. In Spark SQL, in layers, so that nothing is computed twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is due of a model, and why, by its kind: a module for each, and `KINDS`, in which they are found."""
+"""What is due for a model, and why, by its kind: one module each, listed in `KINDS`."""
 
 from __future__ import annotations
 

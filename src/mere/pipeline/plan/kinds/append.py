@@ -1,4 +1,4 @@
-"""Which new rows an append model takes, and what is asked before it goes on from rows that were exchanged."""
+"""Which new rows an append model takes, and what it asks before it continues from rows that were replaced."""
 
 from __future__ import annotations
 

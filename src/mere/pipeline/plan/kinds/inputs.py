@@ -1,4 +1,4 @@
-"""What moved in the inputs of a model since it was built, in words; and the steps that each kind of model can take."""
+"""What changed in a model's inputs since it was built, in words; and the steps that each kind of model can take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a merge model is due: the keys that changed in its inputs, or all of it where these cannot be told."""
+"""What is due for a merge model: the keys that changed in its inputs, or everything where these are not known."""
 
 from __future__ import annotations
 

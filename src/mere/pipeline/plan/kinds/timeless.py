@@ -1,4 +1,5 @@
-"""Rows of an input without a time. They lie in no window of an incremental model, and no build of a window reads them.
+"""Rows of an input without a time. They belong to no window of an incremental model, so building windows never reads
+them.
 
 They are one more window, of which the start and the end are NULL. It is due when such a row may have come or gone; a
 build of it takes all of them anew, and what the query makes of them goes to the model's quarantine.

@@ -1,4 +1,4 @@
-"""Views follow their tables by themselves, unless their columns change; but their audits have to be asked again."""
+"""Views follow their tables by themselves unless their columns change, but their audits have to run again."""
 
 from __future__ import annotations
 

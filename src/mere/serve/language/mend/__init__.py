@@ -1,1 +1,1 @@
-"""What Postgres means where DuckDB, given the same words, would mean something else."""
+"""Expressions that mean one thing in Postgres and another in DuckDB."""

@@ -1,4 +1,4 @@
-"""Calls of functions: to DuckDB's by the same or another name, to macros of our own, or written as something else."""
+"""Function calls: to a DuckDB function of the same or another name, to a macro of our own, or rewritten."""
 
 from __future__ import annotations
 

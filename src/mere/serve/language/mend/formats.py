@@ -1,4 +1,4 @@
-"""to_char, to_date, to_timestamp: Postgres's patterns, which are known before the query runs, as DuckDB's."""
+"""to_char, to_date, to_timestamp: translates Postgres's patterns, known before the query runs, into DuckDB's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIKE and ILIKE, in a time that only grows with the text."""
+"""LIKE and ILIKE, in time linear in the text."""
 
 from __future__ import annotations
 

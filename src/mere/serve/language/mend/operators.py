@@ -1,4 +1,4 @@
-"""What Postgres means where DuckDB, given the same words, would mean something else: mended in the tree.
+"""Operators that mean one thing in Postgres and another in DuckDB: rewritten in the tree.
 
 Names are folded and looked up already (`names`), functions are mended in `calls`. What has no equal in DuckDB is
 refused with 0A000: a query must not quietly give other values than in Postgres.

@@ -1,4 +1,4 @@
-"""Regular expressions: Postgres's, as RE2 understands them."""
+"""Postgres's regular expressions, as RE2 understands them."""
 
 from __future__ import annotations
 

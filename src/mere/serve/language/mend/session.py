@@ -1,4 +1,4 @@
-"""What a session knows of itself, told as constants: DuckDB is not asked who is connected, and to what."""
+"""What a session knows about itself, as constants: DuckDB does not know who is connected, or to what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long texts that many rows share. A function makes, or reads, as many as there are rows, thousands at once."""
+"""Long texts that many rows share. A function over them makes or reads one for each row, thousands at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sum of integers: a bigint in Postgres, but of sixteen bytes in DuckDB, which clients would get as a numeric."""
+"""sum of integers: a bigint in Postgres, but sixteen bytes in DuckDB, which clients would see as a numeric."""
 
 from __future__ import annotations
 

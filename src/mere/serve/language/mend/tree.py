@@ -1,4 +1,4 @@
-"""Small pieces of a tree for DuckDB."""
+"""Small pieces of a syntax tree for DuckDB."""
 
 from __future__ import annotations
 
