@@ -8,8 +8,7 @@ from mere.api.events import event_of
 from mere.cli.project.events import told
 from mere.errors import RunFailed
 from mere.lake.lake import Lake
-from mere.lake.log.commits import Change, Entry, Key, Kind, Space
-from mere.lake.log.lines import change_lines
+from mere.lake.log.commits import Change, Entry, Key, Kind, Space, change_lines
 from mere.names import TableName
 from mere.pipeline.run.record import said
 from mere.pipeline.run.request import Event

@@ -10,8 +10,7 @@ import click
 from mere.cli.output import example, json_option, open_lake, print_json, say
 from mere.errors import LakeConflict, UsageError
 from mere.lake.lake import Lake
-from mere.lake.log.commits import Commit
-from mere.lake.log.lines import change_lines
+from mere.lake.log.commits import Commit, change_lines
 from mere.lake.log.refs import RefKind
 from mere.lake.refs.publish import Publication
 from mere.names import run_of

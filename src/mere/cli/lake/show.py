@@ -15,7 +15,7 @@ from mere.errors import UsageError
 from mere.lake.diff.diff import Diff, TableDiff, parent_of
 from mere.lake.diff.lines import namespace_line, rows_lines, short, table_details, table_line
 from mere.lake.iceberg.keys import names_in
-from mere.lake.log.lines import growth
+from mere.lake.log.commits import growth
 from mere.lake.query import Limits
 from mere.lake.query.show import Description, Moment, history
 from mere.notebook import Column
@@ -166,32 +166,34 @@ def _history_row(found: Moment) -> tuple[object, ...]:
     )
 )
 @click.argument("refs", nargs=-1, required=True, metavar="[A] B")
-@click.option("--rows", is_flag=True, help="Compare the rows, too, of all changed tables.")
+@click.option("--rows", is_flag=True, help="Also compare the rows of all changed tables.")
 @click.option(
-    "--table", "tables", multiple=True, metavar="TABLE", help="With --rows: only of this one. May be repeated."
+    "--table", "tables", multiple=True, metavar="TABLE", help="With --rows: compare only this table. May be repeated."
 )
 @click.option(
     "--key",
     "keys",
     multiple=True,
     metavar="COL,…",
-    help="With --rows: match rows by these columns. May be repeated. Default: the table's own key. A name with a comma "
-    "stands in double quotes.",
+    help="With --rows: match rows by these columns. May be repeated. Default: the table's own key. Put a name "
+    "that contains a comma in double quotes.",
 )
 @click.option("--no-key", is_flag=True, help="With --rows: compare whole rows, even if the table has a key.")
-@click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="At most so many samples.")
-@click.option("--memory", metavar="SIZE", help="With --rows: what DuckDB may use, such as 2GB; the rest goes to disk.")
-@click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Write a page for a review instead.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Show at most this many samples."
+)
+@click.option("--memory", metavar="SIZE", help="With --rows: DuckDB's memory, such as 2GB; the rest goes to disk.")
+@click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Write an HTML page for review.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if they differ.")
 @json_option
 @click.pass_context
 def diff(
     ctx: click.Context, /, refs: tuple[str, ...], html: str | None, exit_code: bool, as_json: bool, **of_rows: Any
 ) -> None:
-    """What leads from A to B: tables, columns, settings, and rows, files and bytes added and removed.
+    """Show what changed from A to B: tables, columns, settings; rows, files and bytes added and removed.
 
-    A and B are any refs. With B alone, A is the branch that B was forked from. Without --rows it is told by metadata
-    alone: neither a data file nor a manifest is read.
+    A and B are any refs. With B alone, A is the branch that B was forked from. Without --rows, reads metadata only, no
+    data files or manifests.
     """
     if len(refs) > 2:
         raise click.UsageError("Name one ref or two.")
@@ -225,10 +227,10 @@ def _compared_rows(
     """The rows that differ by the table's name; none if they were not asked for."""
     if not rows:
         if tables or keys or no_key or memory:
-            raise UsageError("--table, --key, --no-key and --memory say how rows are compared.", remedy="Add --rows.")
+            raise UsageError("--table, --key, --no-key and --memory go with --rows.", remedy="Add --rows.")
         return {}
     if keys and no_key:
-        raise UsageError("--key and --no-key contradict each other.")
+        raise UsageError("--key and --no-key exclude each other.")
     columns = [name for key in keys for name in names_in(key)] if keys else [] if no_key else None
     compared = found.rows(key=columns, tables=tables, samples=limit, limits=Limits(memory=memory))
     return {str(each.table): each for each in compared}
@@ -255,7 +257,10 @@ def _print_diff(found: Diff, compared: Mapping[str, RowDiff], companions: Sequen
             _print_rows(rows)
     if folded:
         names = ", ".join(str(table.table) for table in folded)
-        say(f"and {counted(len(folded), 'companion')} of these tables: {names}; for the rows, name it with --table")
+        say(
+            f"and {counted(len(folded), 'companion')} of these tables: {names};"
+            " to see their rows, name them with --table"
+        )
     for setting in found.namespaces:
         say(namespace_line(setting))
 

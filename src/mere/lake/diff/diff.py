@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mere import notebook
 from mere.errors import LakeError, RefNotFound, UsageError
+from mere.lake.diff.lines import namespace_line, table_details, table_line
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
@@ -149,8 +150,6 @@ class Diff:
         }
 
     def _repr_html_(self) -> str:
-        from mere.lake.diff.lines import namespace_line, table_details, table_line
-
         columns = [Column("table"), Column("differences")]
         rows = [(table_line(each), "; ".join(table_details(each))) for each in self.tables]
         names = f"{self.before.ref} → {self.after.ref}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mere.lake.diff.diff import ColumnChange, Setting, TableDiff, Verb
 from mere.lake.iceberg.properties import OWN
-from mere.lake.log.lines import growth
+from mere.lake.log.commits import growth
 
 if TYPE_CHECKING:
+    from mere.lake.diff.diff import ColumnChange, Setting, TableDiff
     from mere.lake.diff.rows import RowDiff
 
 _WIDTH = 80  # of a value
@@ -18,7 +18,7 @@ _WIDTH = 80  # of a value
 def table_line(table: TableDiff) -> str:
     """`changed gold.orders  +5 -1 rows, +1 files, +2.1 KB`"""
     kind = "view " if table.kind == "view" else ""
-    name = f"{table.was} to {table.table}" if table.verb is Verb.RENAMED else f"{table.table}"
+    name = f"{table.was} to {table.table}" if table.was else f"{table.table}"
     grown = growth(table.amounts)
     return f"{table.verb} {kind}{name}" + (f"  {grown}" if grown else "")
 

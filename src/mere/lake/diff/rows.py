@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mere import notebook
 from mere.errors import QueryError, TableNotFound, UsageError
 from mere.lake.diff.alignment import Pair, pairs
+from mere.lake.diff.lines import rows_lines
 from mere.lake.diff.net_rows import net_rows
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.schema import key_of
@@ -80,8 +81,6 @@ class RowDiff:
         return data | {"table": str(self.table)}
 
     def _repr_html_(self) -> str:
-        from mere.lake.diff.lines import rows_lines
-
         parts = [notebook.lines(rows_lines(self))]
         for name, rows in (("added", self.added_rows), ("removed", self.removed_rows)):
             if rows:

@@ -7,7 +7,7 @@ revert, time travel, diff — is arithmetic on these mappings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mere import notebook
 from mere.names import TableName, spelled_namespace
-from mere.words import moment
+from mere.words import moment, size
 
 
 class Space(StrEnum):
@@ -151,8 +151,6 @@ class Commit:
         }
 
     def _repr_html_(self) -> str:
-        from mere.lake.log.lines import change_lines
-
         title = f"commit {self.short_id} of {moment(self.at)} by {self.by}: {self.message or self.kind}"
         return notebook.shown(title, notebook.lines(change_lines(self.changes)))
 
@@ -170,3 +168,34 @@ def difference(before: Entries, after: Entries) -> dict[Key, Change]:
     """The changes that lead from one set of entries to another."""
     keys = sorted(before.keys() | after.keys())
     return {key: Change(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+
+
+def growth(stats: object) -> str:
+    """`+5 -1 rows, +1 files`, of whatever counts rows, files and perhaps bytes; nothing of None."""
+    parts = []
+    for noun, unit in (("rows", "rows"), ("files", "files"), ("bytes", "")):
+        counts = (("+", getattr(stats, f"{noun}_added", 0)), ("-", getattr(stats, f"{noun}_removed", 0)))
+        text = " ".join(f"{sign}{f'{n:,}' if unit else size(n)}" for sign, n in counts if n)
+        if text:
+            parts.append(f"{text} {unit}".strip())
+    return ", ".join(parts)
+
+
+def change_line(change: Change) -> str:
+    """`changed gold.orders  +5 -1 rows, +1 files`"""
+    is_view = change.kind is Kind.VIEW
+    grown = "" if is_view or change.key.space is Space.PROPERTY else growth(change.stats)
+    return f"{change.verb} {'view ' if is_view else ''}{change.key}" + (f"  {grown}" if grown else "")
+
+
+def change_lines(changes: Iterable[Change]) -> Iterator[str]:
+    """A line for each. What a namespace was made with, such as its owner, is no news beside that it was made."""
+    changes = list(changes)
+    made = {
+        each.key.namespace
+        for each in changes
+        if each.key.space is Space.PROPERTY and each.key.name == "exists" and each.old is None
+    }
+    for each in changes:
+        if each.key.space is not Space.PROPERTY or each.key.name == "exists" or each.key.namespace not in made:
+            yield change_line(each)

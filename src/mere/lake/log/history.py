@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from mere import notebook
-from mere.lake.log.commits import Commit
-from mere.lake.log.lines import change_lines
+from mere.lake.log.commits import Commit, change_lines
 from mere.notebook import Column
 from mere.words import moment
 

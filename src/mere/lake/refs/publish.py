@@ -11,9 +11,8 @@ from mere import notebook
 from mere.errors import LakeConflict, Unguarded
 from mere.lake import faults
 from mere.lake.iceberg.metadata import MetadataReader
-from mere.lake.log.commits import Change, Commit, CommitKind, Entry, Key, Space, fold
+from mere.lake.log.commits import Change, Commit, CommitKind, Entry, Key, Space, change_lines, fold
 from mere.lake.log.fence import Fence
-from mere.lake.log.lines import change_lines
 from mere.lake.log.refs import Ref, RefKind
 from mere.lake.refs.describe import counted, described
 from mere.lake.refs.guards import Guard
