@@ -211,8 +211,8 @@ def _let_in(ctx: click.Context, given: Path | None, trust: bool) -> tuple[Users 
     tokens = Tokens(Tokens.beside(path)) if path is not None else None
     if users is not None and not users.names() and not (tokens and tokens.all()):
         raise UsageError(
-            "There is no user who could log in.",
-            remedy="Add one: mere user add NAME. Or let everybody on this machine in: mere serve --trust",
+            "No user can log in.",
+            remedy="Add one: mere user add NAME. Or let everyone on this machine in: mere serve --trust",
         )
     return users, tokens
 

@@ -121,7 +121,7 @@ def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def remove(ctx: click.Context, name: str, users: Path | None, as_json: bool) -> None:
-    """Remove a user and the user's tokens, and end the connections of a server that runs."""
+    """Remove a user with its tokens, and end its connections to a running server."""
     from mere.serve.access.tokens import Tokens
 
     file = users_file(ctx, users)

@@ -117,7 +117,7 @@ class Tokens:
                 raise ValueError
             created, expires = (_time(entry[key]) for key in ("created", "expires"))
         except ValueError:
-            raise self._file.unfit(f"what stands at {id_!r} is no token") from None
+            raise self._file.unfit(f"the entry of {id_!r} is no token") from None
         return Token(id_, entry["user"], role, entry["hash"], created, expires)
 
 

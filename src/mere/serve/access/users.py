@@ -90,7 +90,7 @@ class Users:
         try:
             return Verifier.read(text)
         except ValueError as error:
-            raise self._file.unfit(f"what stands at {name!r} is no SCRAM-SHA-256 verifier") from error
+            raise self._file.unfit(f"the entry of {name!r} is not a SCRAM-SHA-256 verifier") from error
 
 
 def check_name(name: str) -> None:
