@@ -189,7 +189,7 @@ def test_tokens_are_revoked_by_their_ids_and_with_their_user(project: Path) -> N
 
 
 def test_serve_needs_a_user_or_a_token_and_notes_tokens_that_let_nobody_in(project: Path) -> None:
-    assert "There is no user who could log in" in mere("serve", "--check").stderr
+    assert "No user can log in" in mere("serve", "--check").stderr
     created = [["ann"], ["ann", "--role", "old"], ["eve"]]
     ids = [json.loads(mere("token", "create", *each, "--json").stdout)["id"] for each in created]
     notes = json.loads(mere("serve", "--check", "--roles", "roles.yaml", "--json").stdout)["notes"]
