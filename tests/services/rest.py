@@ -6,27 +6,21 @@ Its jars come from their Maven coordinates, through the Ivy that is part of pysp
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from mere.config import mere_home
 from mere.engine.jvm import jars, java
 from mere.engine.jvm.classpath import spark_home
 from mere.engine.jvm.process import QUICK_COMPILER
-from mere.engine.lock import exclusive
+from tests.services.ivy import fetched
 from tests.services.postgres import free_port
 
 _VERSION = "1.10.1"  # the last whose server runs on Jetty 11
 _JETTY = "11.0.26"
-_IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="mere" module="rest"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies defaultconf="default->runtime,master">
+_DEPENDENCIES = f"""
     <dependency org="org.apache.iceberg" name="iceberg-core" rev="{_VERSION}">
       <artifact name="iceberg-core" type="jar" ext="jar"/>
       <artifact name="iceberg-core" type="jar" ext="jar" m:classifier="tests"/>
@@ -35,8 +29,6 @@ _IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
       <artifact name="iceberg-open-api" type="jar" ext="jar" m:classifier="test-fixtures"/>
     </dependency>
     <dependency org="org.eclipse.jetty" name="jetty-servlet" rev="{_JETTY}"/>
-  </dependencies>
-</ivy-module>
 """
 
 
@@ -54,7 +46,7 @@ class RestServer:
     def start(self) -> None:
         self.warehouse.mkdir(parents=True)
         hadoop = sorted((spark_home() / "jars").glob("hadoop-client-*.jar"))
-        path = [*sorted(_fetched().glob("*.jar")), *jars.fetch([jars.SQLITE]), *hadoop]
+        path = [*sorted(fetched(f"rest-{_VERSION}", _DEPENDENCIES).glob("*.jar")), *jars.fetch([jars.SQLITE]), *hadoop]
         settings = {
             "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
             "CATALOG_URI": f"jdbc:sqlite:{self.folder / 'rest.db'}",
@@ -85,26 +77,3 @@ class RestServer:
                 return bool(response.status == 200)
         except (urllib.error.URLError, OSError):
             return False
-
-
-def _fetched() -> Path:
-    """The folder with the jars, which mere itself never uses."""
-    folder = mere_home() / "tests" / f"rest-{_VERSION}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with exclusive(folder.with_suffix(".lock")):
-        if not folder.is_dir():
-            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-                _fetch(Path(scratch))
-                shutil.move(Path(scratch) / "jars", folder)
-    return folder
-
-
-def _fetch(scratch: Path) -> None:
-    (scratch / "ivy.xml").write_text(_IVY)
-    (ivy,) = (spark_home() / "jars").glob("ivy-*.jar")
-    pattern = str(scratch / "jars" / "[artifact]-[revision](-[classifier]).[ext]")
-    command = [str(java.find().executable), "-jar", str(ivy), "-cache", str(scratch / "cache")]
-    command += ["-ivy", str(scratch / "ivy.xml"), "-retrieve", pattern]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode or not (scratch / "jars").is_dir():
-        raise AssertionError(f"the jars of the REST catalog could not be fetched:\n{run.stdout[-2000:]}")

@@ -23,6 +23,7 @@ from mere.serve.http.errors import forbidden, of_any, response, unauthorized
 
 _LOOPBACK = ("127.", "[::1]", "[::ffff:127.")
 _NAMES = ("localhost", "127.0.0.1", "[::1]")  # under which a program on this machine asks for this machine
+_NO_TOKEN = ("", "None")  # as PyIceberg says that it has none
 _REMEMBERED = 1000
 
 
@@ -39,7 +40,7 @@ class Credentials:
 
     def caller(self, headers: Mapping[str, str], address: str) -> Caller:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
+        if scheme.lower() == "bearer" and given.strip() not in _NO_TOKEN:
             token = self.token(given.strip())
             return Caller(token.user, address, token.role, token.id)
         name, _, password = _decoded(given).partition(":") if scheme.lower() == "basic" else ("", "", "")

@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (LakeUnreadable, 503, "ServiceUnavailableException"),
     (Unguarded, 400, "BadRequestException"),
     (InvalidName, 400, "BadRequestException"),
-    (UsageError, 400, "BadRequestException"),
+    (UsageError, 400, "IllegalArgumentException"),
     (LakeError, 400, "BadRequestException"),
     (MereError, 500, "InternalServerError"),
 )

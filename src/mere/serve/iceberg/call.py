@@ -16,12 +16,13 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mere.lake.log.commits import Kind
 from mere.names import TableName
 from mere.serve.http import body
 from mere.serve.http.access import Access
 from mere.serve.http.errors import HttpError, bad_request
 from mere.serve.iceberg.files import MetadataFiles
-from mere.serve.iceberg.warehouse import Warehouse, Warehouses
+from mere.serve.iceberg.warehouse import Warehouse, Warehouses, missing
 
 if TYPE_CHECKING:
     from mere.lake.lake import Lake
@@ -64,6 +65,14 @@ class Call:
         found = TableName(self.namespace, unquote(self.path[part]))
         self.about["table"] = str(found)
         return found
+
+    def asked(self, kind: Kind) -> TableName:
+        """The table or view that is asked for. In a namespace of a namespace there is none: that may be how a client
+        asks whether what follows a table's name is one of its metadata tables, such as `gold.orders.snapshots`."""
+        levels = unquote(self.path["namespace"]).split(SEPARATOR)
+        if len(levels) > 1:
+            raise missing(TableName(".".join(levels), unquote(self.path[kind.value])), kind)
+        return self.table(kind.value)
 
     def page(self, items: Sequence[Item], name: Callable[[Item], str]) -> tuple[Sequence[Item], dict[str, str]]:
         """The items after those that were sent, which are in the order of their names, and what leads to the next

@@ -47,7 +47,7 @@ def create(call: Call) -> Response:
 
     def find() -> Write:
         if namespace in call.warehouse.tables.namespaces:
-            raise NamespaceExists(f"There is already a namespace {namespace} on {target.ref.name}.")
+            raise NamespaceExists(f"Namespace already exists: {namespace}")
         given = {EXISTS: "true", **properties}
         changes = [Change(_key(namespace, name), None, _entry(value)) for name, value in given.items()]
         told = orjson.dumps({"namespace": [namespace], "properties": properties}).decode()
@@ -64,7 +64,7 @@ def drop(call: Call) -> Response:
         call.warehouse.require_namespace(namespace)
         entries = call.warehouse.tables.entries
         if any(key.namespace == namespace and key.space is Space.RELATION for key in entries):
-            raise NamespaceNotEmpty(f"There are tables or views in {namespace} on {target.ref.name}.")
+            raise NamespaceNotEmpty(f"Namespace {namespace} is not empty")
         own = [(key, entry) for key, entry in entries.items() if key.namespace == namespace]
         return Write(f"drop namespace {namespace}", [Change(key, entry, None) for key, entry in own])
 

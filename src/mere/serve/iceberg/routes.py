@@ -50,6 +50,7 @@ HANDLERS: dict[str, Handler] = {
     f"POST {_VIEW}": views.replace,
     f"DELETE {_VIEW}": views.drop,
     f"POST {_REF}/views/rename": views.rename,
+    f"POST {_NAMESPACE}/register-view": views.register,
     f"POST {_REF}/transactions/commit": transactions.commit,
 }
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import orjson
 from starlette.responses import Response
 
-from mere.errors import LakeError
-from mere.lake.iceberg.files import Reach
-from mere.lake.iceberg.metadata import Json, MetadataReader
+from mere.lake.iceberg.metadata import Json
 from mere.lake.iceberg.updates import fresh
-from mere.lake.log.commits import Change, CommitKind, Entry, Key, Kind
+from mere.lake.log.commits import Change, CommitKind, Key, Kind
 from mere.lake.refs import folders
 from mere.lake.refs.guards import PROPERTIES
 from mere.lake.refs.history import renamed
@@ -37,7 +35,7 @@ def load(call: Call) -> Response:
     snapshots = call.query.get("snapshots", "all").lower()
     if snapshots not in _SNAPSHOTS:
         raise bad_request(f"snapshots has to be all or refs, not {snapshots[:50]}.")
-    location = call.warehouse.entry(call.table(), Kind.TABLE).value
+    location = call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE).value
     headers = {"ETag": etag(location, snapshots)}
     if headers["ETag"] in call.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -56,19 +54,19 @@ def _of_refs(raw: Json) -> Json:
 
 
 def exists(call: Call) -> Response:
-    call.warehouse.entry(call.table(), Kind.TABLE)
+    call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE)
     return Response(status_code=EMPTY)
 
 
 def credentials(call: Call) -> Response:
     """None are given out."""
-    call.warehouse.entry(call.table(), Kind.TABLE)
+    call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE)
     return json_response({"storage-credentials": []})
 
 
 def report(call: Call) -> Response:
     """What an engine has measured while it scanned or wrote. It is taken, and not kept."""
-    call.warehouse.entry(call.table(), Kind.TABLE)
+    call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE)
     if "report-type" not in call.json:
         raise bad_request("A report has a `report-type`.")
     return Response(status_code=EMPTY)
@@ -80,12 +78,12 @@ def report(call: Call) -> Response:
 def create(call: Call) -> Response:
     table = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
     call.about["table"] = str(table)
-    target = Target(call, table.namespace)
+    target = Target(call, table)
     target.check_properties(table, call.json.get("properties") or {})
     folder = target.folder(table)
     if call.json.get("stage-create"):
         target.require_namespace(table.namespace)
-        target.require_free(table)
+        target.require_free(table, Kind.TABLE)
         metadata = fresh.table(call.json, folder, PROPERTIES, now_ms())
         folders.make(folder)
         body = loaded(None, orjson.dumps(metadata), settings(call.lake.storage))
@@ -93,7 +91,7 @@ def create(call: Call) -> Response:
 
     def find() -> Write:
         reads = target.require_namespace(table.namespace)
-        target.require_free(table)
+        target.require_free(table, Kind.TABLE)
         metadata = fresh.table(call.json, folder, PROPERTIES, now_ms())
         folders.make(folder)
         change = target.created(table, Kind.TABLE, metadata)
@@ -112,7 +110,7 @@ def commit(call: Call) -> Response:
 
 
 def changed(call: Call, table: TableName, kind: Kind) -> Response:
-    target = Target(call, table.namespace)
+    target = Target(call, table)
 
     def find() -> Write:
         change = target.changed(table, kind, call.json)
@@ -138,7 +136,7 @@ def drop(call: Call) -> Response:
 
 def dropped(call: Call, table: TableName, kind: Kind) -> Response:
     """`purgeRequested` or not: other refs may need the files, and the sweep finds those that nobody needs."""
-    target = Target(call, table.namespace)
+    target = Target(call, table)
 
     def find() -> Write:
         entry = target.entry(table, kind)
@@ -154,11 +152,14 @@ def rename(call: Call) -> Response:
 def moved(call: Call, kind: Kind) -> Response:
     source, destination = identifier(call.json.get("source")), identifier(call.json.get("destination"))
     call.about["table"] = str(source)
-    target = Target(call, source.namespace, destination.namespace)
+    target = Target(call, source, destination)
+    if kind is Kind.VIEW:
+        target.check_view(destination)
 
     def find() -> Write:
         target.entry(source, kind)
         reads = target.require_namespace(destination.namespace)
+        target.require_new_name(source, destination)
         standing = target.standing(source, *source.companions, destination, *destination.companions)
         changes = renamed(target.ref.name, standing, source, destination)
         return Write(f"rename {source} to {destination}", changes, reads=reads)
@@ -167,40 +168,23 @@ def moved(call: Call, kind: Kind) -> Response:
 
 
 def register(call: Call) -> Response:
-    """A table whose metadata is in the warehouse, such as one that was dropped. What is elsewhere is adopted."""
-    table = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
-    call.about["table"] = str(table)
-    target = Target(call, table.namespace)
-    location = call.json.get("metadata-location")
-    if not isinstance(location, str) or not folders.is_inside(location, call.lake.warehouse):
-        raise bad_request(
-            f"{str(location)[:500]} is not in the lake's warehouse. Tables of elsewhere come in with: mere adopt"
-        )
+    return registered(call, Kind.TABLE)
+
+
+def registered(call: Call, kind: Kind) -> Response:
+    """One whose metadata is in the warehouse, such as one that was dropped. What is elsewhere is adopted."""
+    name = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
+    call.about["table"] = str(name)
+    target = Target(call, name)
+    call.access.check_unrestricted(f"register {name}")
     if call.json.get("overwrite"):
-        raise bad_request("A table is not registered over another: drop that one first.")
-    _require_whole(call, location)
+        raise bad_request("Nothing is registered over another: drop that first.")
 
     def find() -> Write:
-        reads = target.require_namespace(table.namespace)
-        target.require_free(table)
-        change = Change(Key.of(table), None, Entry(Kind.TABLE, location))
-        return Write(f"register {table}", [change], Answer(200, location), reads=reads)
+        reads = target.require_namespace(name.namespace)
+        target.require_free(name, kind)
+        entry = target.found(kind, call.json.get("metadata-location"))
+        change = Change(Key.of(name), None, entry)
+        return Write(f"register {name}", [change], _loads(change), reads=reads)
 
     return written(call, target.ref, find)
-
-
-def _require_whole(call: Call, location: str) -> None:
-    """The sweep may have begun with what nothing needed any more."""
-    reach = Reach(call.lake.storage)
-    metadata = MetadataReader(call.lake.storage).read(location)
-    if metadata.is_view or not metadata.folder or not folders.is_inside(metadata.folder, call.lake.warehouse):
-        raise bad_request(f"{location} is not the metadata of a table in the lake's warehouse.")
-    if any(metadata.properties.get(name) != value for name, value in PROPERTIES.items()):
-        raise bad_request(f"{location} is of a table without the guards of a lake: {', '.join(PROPERTIES)}.")
-    reach.add(location)
-    if missing := sorted(file for file in reach if not call.lake.storage.exists(file)):
-        raise LakeError(f"{table_of(location)} is not whole any more: {missing[0]} is gone.")
-
-
-def table_of(location: str) -> str:
-    return location.rpartition("/metadata/")[0] or location

@@ -9,8 +9,9 @@ from typing import Any
 
 import orjson
 
-from mere.errors import InvalidName, NamespaceNotFound, TableExists, TableNotFound, Unguarded, ViewNotFound
+from mere.errors import InvalidName, NamespaceNotFound, TableExists, Unguarded
 from mere.lake import faults
+from mere.lake.iceberg.files import Reach
 from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader, growth
 from mere.lake.iceberg.updates import requirements
 from mere.lake.iceberg.updates.table import TableDraft, empty
@@ -22,14 +23,14 @@ from mere.lake.refs.properties import refuse_unguarded
 from mere.names import TableName
 from mere.serve.http.errors import bad_request
 from mere.serve.iceberg.call import Call
-from mere.serve.iceberg.warehouse import EXISTS
+from mere.serve.iceberg.warehouse import EXISTS, missing
 
-_WORDS = {Kind.TABLE: "table", Kind.VIEW: "view"}
+_WORDS = {Kind.TABLE: "Table", Kind.VIEW: "View"}
 
 
 class Target:
-    def __init__(self, call: Call, *schemas: str) -> None:
-        self.ref = call.warehouse.branch(*schemas)
+    def __init__(self, call: Call, *written: str | TableName) -> None:
+        self.ref = call.warehouse.branch(*written)
         self._call = call
         self._lake = call.lake
         self._store = call.lake.store
@@ -42,8 +43,7 @@ class Target:
     def entry(self, table: TableName, kind: Kind) -> Entry:
         found = self.standing(table).get(Key.of(table))
         if found is None or found.kind is not kind:
-            error = ViewNotFound if kind is Kind.VIEW else TableNotFound
-            raise error(f"There is no {_WORDS[kind]} {table} on {self.ref.name}.")
+            raise missing(table, kind)
         if kind is Kind.TABLE:
             self._call.access.check_files(table)
         return found
@@ -58,14 +58,15 @@ class Target:
         if found is not None:
             return {key: found}
         if namespace not in self._call.warehouse.tables.namespaces:
-            raise NamespaceNotFound(f"There is no namespace {namespace} on {self.ref.name}.")
+            raise NamespaceNotFound(f"Namespace does not exist: {namespace}")
         return {}
 
-    def require_free(self, table: TableName) -> None:
+    def require_free(self, table: TableName, kind: Kind) -> None:
         if not table.is_plain:
             raise InvalidName(f"No query could spell {table}.", remedy="Choose a plain SCHEMA.TABLE.")
         if found := self.standing(table).get(Key.of(table)):
-            raise TableExists(f"There is already a {_WORDS[found.kind]} {table} on {self.ref.name}.")
+            same = "" if found.kind is kind else "with same name "
+            raise TableExists(f"{_WORDS[found.kind]} {same}already exists: {table}")
 
     # what is to stand
 
@@ -84,14 +85,18 @@ class Target:
         """What a client asks for, if what it takes for granted is so. None: it is so already."""
         updates, required = _objects(request, "updates"), _objects(request, "requirements")
         entry = self.standing(table).get(Key.of(table))
-        if entry is None and kind is Kind.TABLE and any(each.get("type") == requirements.CREATES for each in required):
+        creates = kind is Kind.TABLE and any(each.get("type") == requirements.CREATES for each in required)
+        if creates and (entry is None or entry.kind is not kind):
             return self._staged(table, updates, required)
         before = self.metadata(self.entry(table, kind))
         if _happened(before.raw, updates):
             return None
         requirements.check(str(table), before.raw, required)
+        if kind is Kind.VIEW:
+            self.check_view(table)
         draft = (TableDraft if kind is Kind.TABLE else ViewDraft)(before.raw, now_ms())
         if kind is Kind.TABLE:
+            updates = _in_place(updates)
             self._check_updates(table, updates, before.folder)
         draft.apply(updates)
         if not draft.changed:
@@ -114,7 +119,7 @@ class Target:
         return bool(found) and all(found)
 
     def _staged(self, table: TableName, updates: list[Json], required: list[Json]) -> Change:
-        self.require_free(table)
+        self.require_free(table, Kind.TABLE)
         self.require_namespace(table.namespace)
         requirements.check(str(table), None, required)
         asked = next((each.get("location") for each in updates if each.get("action") == "set-location"), None)
@@ -152,12 +157,38 @@ class Target:
         if isinstance(location, str) and not folders.is_inside(location, self._lake.warehouse):
             raise bad_request(f"{location} is not in the lake's warehouse, {self._lake.warehouse}.")
 
+    def require_new_name(self, source: TableName, destination: TableName) -> None:
+        if found := self.standing(destination).get(Key.of(destination)):
+            raise TableExists(f"Cannot rename {source} to {destination}. {_WORDS[found.kind]} already exists")
+
     def check_properties(self, table: TableName, properties: object) -> None:
         if not isinstance(properties, dict):
             raise bad_request("Properties are an object, with texts as values.")
         refuse_unguarded({table: {name: value for name, value in properties.items() if name in PROPERTIES}})
         if elsewhere := sorted(set(ELSEWHERE) & properties.keys()):
             raise Unguarded(f"{elsewhere[0]} would put files of {table} where the lake does not look after them.")
+
+    def check_view(self, view: TableName) -> None:
+        self._call.access.check_view(self.ref.name, view.namespace, view.name)
+
+    def found(self, kind: Kind, location: object) -> Entry:
+        """The entry for metadata that is there already: in the warehouse, guarded, and with all of its files, which the
+        sweep may have begun to delete."""
+        warehouse = self._lake.warehouse
+        if not isinstance(location, str) or not folders.is_inside(location, warehouse):
+            raise bad_request(
+                f"{str(location)[:500]} is not in the lake's warehouse. Tables of elsewhere come in with: mere adopt"
+            )
+        metadata = MetadataReader(self._lake.storage).read(location)
+        if metadata.is_view is (kind is Kind.TABLE) or not folders.is_inside(metadata.folder or "", warehouse):
+            raise bad_request(f"{location} is not the metadata of a {kind} in the lake's warehouse.")
+        if kind is Kind.TABLE and any(metadata.properties.get(name) != value for name, value in PROPERTIES.items()):
+            raise bad_request(f"{location} is of a table without the guards of a lake: {', '.join(PROPERTIES)}.")
+        reach = Reach(self._lake.storage)
+        reach.add(location)
+        if missing := sorted(file for file in reach if not self._lake.storage.exists(file)):
+            raise bad_request(f"{metadata.folder} is not whole any more: {missing[0]} is gone.")
+        return Entry(kind, location)
 
     def _change(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Change:
         key = Key.of(table)
@@ -167,8 +198,20 @@ class Target:
         faults.point("rest.applied")
         MetadataReader(self._lake.storage).write(metadata)
         faults.point("rest.written")
+        if kind is Kind.TABLE and self._call.access.role.is_restricted:
+            self._check_own_files(table, before, metadata)
         stats = growth(before, metadata)
         return Change(key, Entry(kind, before.location) if before else None, Entry(kind, metadata.location), stats)
+
+    def _check_own_files(self, table: TableName, before: Metadata | None, after: Metadata) -> None:
+        """Whoever does not read everything cannot make other tables' files a part of this one, to read them here."""
+        known, reached = Reach(self._lake.storage), Reach(self._lake.storage)
+        if before is not None:
+            known.add(before.location)
+        reached.add(after.location)
+        foreign = (file for file in reached if file not in known and not folders.is_inside(file, after.folder or ""))
+        if found := next(foreign, None):
+            raise bad_request(f"{found} is not in the folder of {table}.")
 
 
 def _happened(raw: Json, updates: Iterable[Json]) -> bool:
@@ -182,6 +225,12 @@ def _happened(raw: Json, updates: Iterable[Json]) -> bool:
 
 def _same(snapshot: Json, known: Mapping[int, str | None]) -> bool:
     return snapshot.get("manifest-list") == known[snapshot["snapshot-id"]]
+
+
+def _in_place(updates: list[Json]) -> list[Json]:
+    """A table that comes in place of another is where that one was, whatever place was asked for."""
+    replaces = any(each.get("action") in ("set-current-schema", "set-default-spec") for each in updates)
+    return [each for each in updates if not (replaces and each.get("action") == "set-location")]
 
 
 def _guards(raw: Json) -> list[Json]:

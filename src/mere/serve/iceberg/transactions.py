@@ -20,7 +20,7 @@ def commit(call: Call) -> Response:
     if len(set(tables)) < len(tables):
         raise bad_request("A table is changed once in a transaction.")
     call.about["table"] = ", ".join(map(str, tables))[:1000]
-    target = Target(call, *(table.namespace for table in tables))
+    target = Target(call, *tables)
 
     def find() -> Write:
         asked = dict(zip(tables, requests, strict=True))

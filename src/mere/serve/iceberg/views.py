@@ -18,23 +18,24 @@ def list_(call: Call) -> Response:
 
 
 def load(call: Call) -> Response:
-    location = call.warehouse.entry(call.table("view"), Kind.VIEW).value
+    location = call.warehouse.entry(call.asked(Kind.VIEW), Kind.VIEW).value
     return Response(loaded(location, call.files.content(location), {}), media_type="application/json")
 
 
 def exists(call: Call) -> Response:
-    call.warehouse.entry(call.table("view"), Kind.VIEW)
+    call.warehouse.entry(call.asked(Kind.VIEW), Kind.VIEW)
     return Response(status_code=EMPTY)
 
 
 def create(call: Call) -> Response:
     name = identifier({"namespace": [call.namespace], "name": call.json.get("name")})
     call.about["table"] = str(name)
-    target = Target(call, name.namespace)
+    target = Target(call, name)
+    target.check_view(name)
 
     def find() -> Write:
         reads = target.require_namespace(name.namespace)
-        target.require_free(name)
+        target.require_free(name, Kind.VIEW)
         metadata = view.new(call.json, target.folder(name), now_ms())
         change = target.created(name, Kind.VIEW, metadata)
         assert change.new is not None
@@ -53,3 +54,7 @@ def drop(call: Call) -> Response:
 
 def rename(call: Call) -> Response:
     return tables.moved(call, Kind.VIEW)
+
+
+def register(call: Call) -> Response:
+    return tables.registered(call, Kind.VIEW)

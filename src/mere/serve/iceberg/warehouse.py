@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 
 EXISTS = "exists"  # the property by which a namespace without tables is there
 _KEPT = 100  # refs and commits of which all entries are kept
-_NAMES = {Kind.TABLE: "table", Kind.VIEW: "view"}
 _WAREHOUSE = "The warehouse is the ref: a branch, a tag, a commit, main~3 or main@2h."
+
+
+def missing(table: TableName, kind: Kind) -> TableNotFound:
+    """In the words of Iceberg's own library, which its users know."""
+    if kind is Kind.VIEW:
+        return ViewNotFound(f"View does not exist: {table}")
+    return TableNotFound(f"Table does not exist: {table}")
 
 
 class Warehouses:
@@ -91,8 +97,7 @@ class Warehouse:
         found = self._find(Key.of(table))
         if found is None or found.kind is not kind or not self.access.may_read(table):
             self._require_ref()
-            error = ViewNotFound if kind is Kind.VIEW else TableNotFound
-            raise error(f"There is no {_NAMES[kind]} {table} on {self.name}.")
+            raise missing(table, kind)
         if kind is Kind.TABLE:
             self.access.check_files(table)
         return found
@@ -144,4 +149,4 @@ class Warehouse:
     def require_namespace(self, namespace: str) -> None:
         found = self.tables
         if not (namespace in found.namespaces and self._shows(found, namespace)):
-            raise NamespaceNotFound(f"There is no namespace {namespace} on {self.name}.")
+            raise NamespaceNotFound(f"Namespace does not exist: {namespace}")

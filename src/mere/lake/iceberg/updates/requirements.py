@@ -1,4 +1,7 @@
-"""What a client says has to be so for its updates to hold. Where it is not, somebody was quicker."""
+"""What a client says has to be so for its updates to hold. Where it is not, somebody was quicker.
+
+It is told so in the sentences of Iceberg's own library, which its users know.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,15 @@ from mere.lake.iceberg.metadata import Json
 
 # Each compares a field of the metadata with a field of the requirement.
 _FIELDS = {
-    "assert-last-assigned-field-id": ("last-column-id", "last-assigned-field-id", "columns"),
-    "assert-current-schema-id": ("current-schema-id", "current-schema-id", "schema"),
-    "assert-last-assigned-partition-id": ("last-partition-id", "last-assigned-partition-id", "partition fields"),
-    "assert-default-spec-id": ("default-spec-id", "default-spec-id", "partitioning"),
-    "assert-default-sort-order-id": ("default-sort-order-id", "default-sort-order-id", "sort order"),
+    "assert-last-assigned-field-id": ("last-column-id", "last-assigned-field-id", "last assigned field id"),
+    "assert-current-schema-id": ("current-schema-id", "current-schema-id", "current schema"),
+    "assert-last-assigned-partition-id": (
+        "last-partition-id",
+        "last-assigned-partition-id",
+        "last assigned partition id",
+    ),
+    "assert-default-spec-id": ("default-spec-id", "default-spec-id", "default partition spec"),
+    "assert-default-sort-order-id": ("default-sort-order-id", "default-sort-order-id", "default sort order"),
 }
 CREATES = "assert-create"
 
@@ -25,7 +32,7 @@ def check(what: str, raw: Json | None, requirements: Iterable[Json]) -> None:
         kind = each.get("type")
         if kind == CREATES:
             if raw is not None:
-                raise LakeConflict(f"{what} has been created meanwhile.")
+                raise LakeConflict("Requirement failed: table already exists")
         elif kind in _FIELDS or kind in _OTHERS:
             _require(what, raw, each)
         else:
@@ -34,34 +41,36 @@ def check(what: str, raw: Json | None, requirements: Iterable[Json]) -> None:
 
 def _require(what: str, raw: Json | None, requirement: Json) -> None:
     if raw is None:
-        raise LakeConflict(f"{what} is not there any more.")
+        raise LakeConflict(f"Requirement failed: {what} is missing")
     kind = requirement["type"]
     try:
         if kind in _FIELDS:
             ours, theirs, told = _FIELDS[kind]
-            if raw.get(ours) != requirement[theirs]:
-                raise LakeConflict(f"The {told} of {what} changed: {raw.get(ours)}, expected {requirement[theirs]}.")
+            found, expected = raw.get(ours), requirement[theirs]
+            if found != expected:
+                raise LakeConflict(f"Requirement failed: {told} changed: expected id {expected} != {found}")
         else:
-            _OTHERS[kind](what, raw, requirement)
+            _OTHERS[kind](raw, requirement)
     except KeyError as error:
         raise UsageError(f"The requirement {kind} lacks {error}.") from error
 
 
-def _uuid(what: str, raw: Mapping[str, Any], requirement: Json) -> None:
+def _uuid(raw: Mapping[str, Any], requirement: Json) -> None:
     found, expected = raw.get("table-uuid") or raw.get("view-uuid"), requirement["uuid"]
     if str(found).lower() != str(expected).lower():
-        raise LakeConflict(f"{what} is another one now: its UUID is {found}, expected {expected}.")
+        raise LakeConflict(f"Requirement failed: UUID does not match: expected {expected} != {found}")
 
 
-def _ref(what: str, raw: Mapping[str, Any], requirement: Json) -> None:
+def _ref(raw: Mapping[str, Any], requirement: Json) -> None:
     name, expected = requirement["ref"], requirement.get("snapshot-id")
     found = refs(raw).get(name, {}).get("snapshot-id")
     if found != expected:
-        wanted = "none" if expected is None else f"snapshot {expected}"
-        raise LakeConflict(f"{what} was written to meanwhile: {name} is at snapshot {found}, expected {wanted}.")
+        if expected is None:
+            raise LakeConflict(f"Requirement failed: branch or tag {name} was created concurrently")
+        raise LakeConflict(f"Requirement failed: branch or tag {name} has changed: expected id {expected} != {found}")
 
 
-_OTHERS: Mapping[str, Callable[[str, Mapping[str, Any], Json], None]] = {
+_OTHERS: Mapping[str, Callable[[Mapping[str, Any], Json], None]] = {
     "assert-table-uuid": _uuid,
     "assert-view-uuid": _uuid,
     "assert-ref-snapshot-id": _ref,

@@ -228,7 +228,6 @@ class TableDraft(Draft):
         self.set("refs", {each: ref for each, ref in self.raw["refs"].items() if each != name})
         if name == MAIN:
             self.set("current-snapshot-id", None if self.format > 2 else _NONE)
-            self.set("snapshot-log", [])
 
     def _remove_snapshots(self, update: Json) -> None:
         gone = set(update["snapshot-ids"])

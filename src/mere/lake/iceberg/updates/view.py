@@ -83,8 +83,10 @@ class ViewDraft(Draft):
             raise UsageError(f"There is no schema {schema}.")
         representations = given["representations"]
         dialects = [text(each, "dialect").lower() for each in representations if text(each, "sql")]
-        if not dialects or len(set(dialects)) < len(dialects):
-            raise UsageError("A version of a view has SQL, and in each dialect once.")
+        if not dialects:
+            raise UsageError("Invalid view version: Cannot add a version without SQL")
+        if twice := [each for at, each in enumerate(dialects) if each in dialects[:at]]:
+            raise UsageError(f"Invalid view version: Cannot add multiple queries for dialect {twice[0]}")
         if not isinstance(given.get("default-namespace"), list):
             raise ValueError("`default-namespace` has to be a list")
         version = {**given, "schema-id": schema, "timestamp-ms": given.get("timestamp-ms") or self.now_ms}
