@@ -75,6 +75,23 @@ def test_without_roles_branches_are_written_and_main_is_not() -> None:
     anybody.check_view("dev", "gold", "totals")
 
 
+def test_only_who_reads_everything_comes_to_any_file() -> None:
+    given = roles("""
+roles:
+  all: {tables: "*"}
+  past: {tables: "*", history: false}
+  ref: {tables: "*", refs: [main]}
+  table: {tables: "gold.*"}
+""")
+    for name in ("all", "past", "ref", "table"):
+        role = given.of(name)
+        assert role is not None
+        assert role.reads_everything is (name == "all")
+        if name != "all":
+            with pytest.raises(HttpError, match=f"{name} may not register x: the role {name} does not read everything"):
+                Access(Caller(name, "127.0.0.1:1"), role).check_unrestricted("register x")
+
+
 def test_a_view_is_written_by_those_who_read_everything() -> None:
     access("owner").check_view("main", "gold", "totals")
     with pytest.raises(HttpError, match="the role writer does not read everything"):

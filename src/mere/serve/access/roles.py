@@ -129,6 +129,11 @@ class Role:
         """To some tables, or some of the columns or rows of one."""
         return self.tables != EVERYTHING or bool(self.columns or self.rows)
 
+    @property
+    def reads_everything(self) -> bool:
+        """On all refs, and at all times: no file of the lake is hidden from it."""
+        return not self.is_restricted and ALL in self.refs and self.history
+
     @cached_property
     def key(self) -> str:
         """The same for roles that may read the same: what is computed for one serves the other."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mere.names import MAIN, RefExpression, TableName
 from mere.serve.access.roles import Role
-from mere.serve.http.errors import forbidden
+from mere.serve.http.errors import HttpError, forbidden
 
 _GATEWAY = "Read it through the gateway (Postgres or Arrow Flight), which shows what the role may see."
 
@@ -76,12 +76,16 @@ class Access:
     def check_view(self, ref: str, schema: str, view: str) -> None:
         """A view is read with the rights of the server: whoever does not read everything could read it by a view."""
         self.check_write(ref, schema, view)
-        self.check_unrestricted(f"write the view {schema}.{view}, which could show what the role is not shown")
+        if self.role.is_restricted:
+            raise self._part(f"write the view {schema}.{view}, which could show what the role is not shown")
 
     def check_unrestricted(self, what: str) -> None:
-        """What leads to files that the server reads for everybody is for those who read everything."""
-        if self.role.is_restricted:
-            raise forbidden(f"{self.caller.name} may not {what}: the role {self.role.name} does not read everything.")
+        """What leads to files of any table, ref and time is for those who read all of them."""
+        if not self.role.reads_everything:
+            raise self._part(what)
+
+    def _part(self, what: str) -> HttpError:
+        return forbidden(f"{self.caller.name} may not {what}: the role {self.role.name} does not read everything.")
 
     def _why(self, ref: str, schema: str | None = None, table: str | None = None) -> str:
         role = self.role
