@@ -30,6 +30,7 @@ MODULES = {
     "serve": "service.serve",
     "user": "service.user",
     "token": "service.token",
+    "connect": "service.connect",
     "log": "lake.log",
     "publish": "lake.log",
     "revert": "lake.log",

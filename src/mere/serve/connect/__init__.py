@@ -1,0 +1,1 @@
+"""What a tool has to be told to reach a served lake, ready to paste."""
