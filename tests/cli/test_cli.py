@@ -84,6 +84,12 @@ def test_every_command_has_help_with_an_example_and_json(path: tuple[str, ...], 
         assert "--json" in done.output
 
 
+def test_the_list_of_commands_says_each_in_a_whole_sentence() -> None:
+    listed = CliRunner().invoke(main, ["--help"]).output.partition("Commands:")[2]
+    assert [line for line in listed.splitlines() if line and not line.endswith(".")] == []
+    assert "..." not in listed
+
+
 def test_options_of_the_list_of_quarantines_stand_behind_it(mere: Shell) -> None:
     assert mere("quarantine", "--at", "main").stdout == "no rows in quarantine on main\n"
     for option in (["--at", "main"], ["--json"]):

@@ -53,11 +53,11 @@ def adopt(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Put existing Iceberg tables onto a branch, in one commit, without copying data.
+    """Put existing Iceberg tables onto a branch.
 
-    SOURCE is a metadata file, a table's folder, a Hadoop warehouse, a database with an Iceberg catalog (sqlite:///FILE,
-    postgresql://…) or a REST catalog (https://…). It is only read. TABLE is a name or a pattern such as 'sales.*';
-    default: all.
+    In one commit, without copying data. SOURCE is a metadata file, a table's folder, a Hadoop warehouse, a database
+    with an Iceberg catalog (sqlite:///FILE, postgresql://…) or a REST catalog (https://…). It is only read. TABLE is a
+    name or a pattern such as 'sales.*'; default: all.
     """
     done = open_lake(ctx).adopt(
         source,

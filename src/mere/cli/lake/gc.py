@@ -29,10 +29,11 @@ _NAMES = 5
 def gc(
     ctx: click.Context, dry_run: bool, grace: timedelta, keep: timedelta | None, keep_runs: timedelta, as_json: bool
 ) -> None:
-    """Delete the files that no branch, tag, commit or run can reach, in two phases, and the branches of dead runs.
+    """Delete unreachable files and the branches of dead runs.
 
-    A file found unreachable is marked; the first gc after the grace time deletes it if it still is. So with commits.
-    An AGE is a number with s, m, h, d or w.
+    Unreachable is a file that no branch, tag, commit or run needs. It is deleted in two phases: a file found
+    unreachable is marked, and the first gc after the grace time deletes it if it still is. So with commits. An AGE is a
+    number with s, m, h, d or w.
     """
     swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
     if as_json:

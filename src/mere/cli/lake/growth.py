@@ -19,9 +19,10 @@ from mere.words import size
 @json_option
 @click.pass_context
 def growth(ctx: click.Context, table: str, at: str, limit: int, as_json: bool) -> None:
-    """Show how a table grew, snapshot by snapshot: reads each by time travel and counts its rows.
+    """Show how a table grew, snapshot by snapshot.
 
-    Snapshots that were compacted, expired or rolled back are gone; mere log has all commits.
+    Reads each snapshot by time travel and counts its rows. Snapshots that were compacted, expired or rolled back are
+    gone; mere log has all commits.
     """
     from mere.lake.query.growth import growth as grown
 

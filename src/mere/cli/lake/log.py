@@ -28,7 +28,9 @@ message_option = click.option("-m", "--message", help="The reason, shown by mere
 @json_option
 @click.pass_context
 def log(ctx: click.Context, ref: str, table: str | None, limit: int, as_json: bool) -> None:
-    """Show who changed what and when: the commits that lead to REF, newest first."""
+    """Show who changed what, and when.
+
+    Lists the commits that lead to REF, newest first."""
     commits = list(islice(open_lake(ctx).log(ref, table), limit))
     if as_json:
         print_json([commit.to_dict() for commit in commits])
@@ -60,7 +62,7 @@ def _print_commit(commit: Commit) -> None:
 def publish(
     ctx: click.Context, branch: str, into: str | None, dry_run: bool, message: str | None, as_json: bool
 ) -> None:
-    """Put everything that BRANCH changed onto its target, in one atomic commit or not at all."""
+    """Publish a branch: all that it changed, in one atomic commit."""
     lake = open_lake(ctx)
     if not dry_run:
         _refuse_runs(lake, branch)

@@ -167,7 +167,9 @@ def branch_update(ctx: click.Context, name: str, no_run: bool, as_json: bool) ->
 @json_option
 @click.pass_context
 def tag(ctx: click.Context, as_json: bool) -> None:
-    """List, create and delete tags: names for a commit, which engines can read but not write."""
+    """List, create and delete tags: permanent names of commits.
+
+    Engines can read a tag but not write to it."""
     if _lists(ctx, as_json):
         _list(open_lake(ctx), as_json, RefKind.TAG)
 

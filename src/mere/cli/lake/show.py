@@ -40,9 +40,10 @@ _WIDTH = 80  # of a value in a list of changes
 @json_option
 @click.pass_context
 def show(ctx: click.Context, table: str, at: str, through_time: bool, limit: int, as_json: bool) -> None:
-    """Describe a table or view: columns, partitioning, properties, size, snapshots; the SQL of a view.
+    """Describe a table or view.
 
-    Reads metadata only, no data files or manifests.
+    Prints columns, partitioning, properties, size and snapshots, or the SQL of a view. Reads metadata only, no data
+    files or manifests.
     """
     lake = open_lake(ctx)
     if through_time:
@@ -190,10 +191,11 @@ def _history_row(found: Moment) -> tuple[object, ...]:
 def diff(
     ctx: click.Context, /, refs: tuple[str, ...], html: str | None, exit_code: bool, as_json: bool, **of_rows: Any
 ) -> None:
-    """Show what changed from A to B: tables, columns, settings; rows, files and bytes added and removed.
+    """Show what changed from A to B.
 
-    A and B are any refs. With B alone, A is the branch that B was forked from. Without --rows, reads metadata only, no
-    data files or manifests.
+    Compares tables, columns and settings, and counts the rows, files and bytes added and removed. A and B are any refs.
+    With B alone, A is the branch that B was forked from. Without --rows, reads metadata only, no data files or
+    manifests.
     """
     if len(refs) > 2:
         raise click.UsageError("Name one ref or two.")

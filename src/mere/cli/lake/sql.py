@@ -48,9 +48,10 @@ def tables(ctx: click.Context, at: str, as_json: bool) -> None:
 )
 @click.pass_context
 def sql(ctx: click.Context, query: str, at: str, style: str, spark: bool, max_rows: int) -> None:
-    """Run one SQL query over one commit of a ref, with DuckDB, without a JVM. QUERY may be - for standard input.
+    """Run one SQL query over one commit of a ref.
 
-    The first part of a name may be another ref: dev.gold.orders, "main~3".gold.orders.
+    DuckDB runs it, without a JVM. QUERY may be - for standard input. The first part of a name may be another ref:
+    dev.gold.orders, "main~3".gold.orders.
     """
     text = sys.stdin.read() if query == "-" else query
     with _asked(ctx, text, at, spark) as result:

@@ -62,9 +62,10 @@ def _start_option(default: str, what: str) -> Callable[[Command], Command]:
     )
 )
 def generate() -> None:
-    """Generate sample files, as large and as dirty as real ones, from a seed.
+    """Generate sample files from a seed.
 
-    The same seed and options give the same files everywhere. Existing files that differ are not overwritten.
+    They have the columns, the sizes and the dirt of real ones. The same seed and options give the same files
+    everywhere. Existing files that differ are not overwritten.
     """
 
 

@@ -72,8 +72,10 @@ class Generated(NamedTuple):
 @json_option
 @click.pass_context
 def init(ctx: click.Context, folder: str, name: str | None, create_bucket: bool, as_json: bool) -> None:
-    """Make a project, by default in this folder: a mere.yaml, folders for models, sources, seeds, audits, macros and
-    tests, a .gitignore, and the lake; what is there stays. For examples that load files, a few are generated."""
+    """Make a project with a lake, by default in this folder.
+
+    Writes a mere.yaml, folders for models, sources, seeds, audits, macros and tests, and a .gitignore; what is there
+    stays. For examples that load files, a few are generated."""
     root = Path(folder).resolve()
     file = root / config.FILE_NAME
     generated = _start_from(name, root) if name else None

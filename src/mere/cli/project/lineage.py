@@ -43,9 +43,9 @@ def lineage(
     at: str | None,
     variables: Sequence[str],
 ) -> None:
-    """Show what a column or a table is made of, and what is made of it, without a JVM.
+    """Show what a table or column is made of, and what of it.
 
-    Without a name: which tables of the project are made of which. SELECT limits them: a glob ('gold.*'),
+    Needs no JVM. Without a name: which tables of the project are made of which. SELECT limits them: a glob ('gold.*'),
     tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.
     """
     if as_json and drawing:

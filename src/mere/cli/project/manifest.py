@@ -17,9 +17,9 @@ from mere.words import counted
 @json_option
 @click.pass_context
 def manifest(ctx: click.Context, at: str, variables: Sequence[str], as_json: bool) -> None:
-    """Describe the project and its state at a ref, as one document for other tools. Starts no JVM.
+    """Describe the project and its state at a ref, for other tools.
 
-    --json prints all of it, in a versioned format with a JSON Schema. Without it, a summary.
+    Starts no JVM. --json prints all of it, in a versioned format with a JSON Schema. Without it, a summary.
     """
     found = open_project(ctx, variables).manifest(at)
     if as_json:

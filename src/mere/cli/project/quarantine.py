@@ -25,7 +25,7 @@ _at_option = click.option("--at", default="main", show_default=True, metavar="RE
 @json_option
 @click.pass_context
 def quarantine(ctx: click.Context, at: str, as_json: bool) -> None:
-    """List or retry quarantined rows: rows that broke a rule and were kept out of their table."""
+    """List or retry quarantined rows, which broke a rule."""
     if ctx.invoked_subcommand is None:
         _show(ctx, (), at, as_json)
         return

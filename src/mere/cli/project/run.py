@@ -67,7 +67,9 @@ def run(
     variables: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Build what is due on a branch of its own, audit it there, and publish all of it or nothing.
+    """Build what is due, audit it, and publish all of it or nothing.
+
+    A run works on a branch of its own, which is published in one commit.
 
     \b
     Exit codes: 0 published, or nothing to do; 1 failed, nothing was published; 2 wrong usage; 130 interrupted.

@@ -45,8 +45,10 @@ def test(
     rows: int | None,
     as_json: bool,
 ) -> None:
-    """Run the unit tests of tests/*.yaml: rows are given, a model is run on them, its rows are compared. No table is
-    read or written. NAME: names of tests, or globs.
+    """Run the unit tests of models, as written in tests/*.yaml.
+
+    Each runs a model on given rows and compares its rows with those expected. No table is read or written. NAME: names
+    of tests, or globs.
 
     \b
     Exit codes: 0 all passed; 1 some failed; 2 wrong usage.

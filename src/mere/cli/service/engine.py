@@ -21,9 +21,10 @@ from mere.words import counted, size
 
 @click.group(epilog=example("mere engine start", "mere engine status", "mere engine stop"))
 def engine() -> None:
-    """Keep Spark warm for the next command: a server on this machine, for this lake and this user alone.
+    """Keep Spark warm for the next command.
 
-    A run, a test or a session that finds it starts at once. It stops by itself when unused for a while.
+    The engine is a server on this machine, for this lake and this user alone. A run, a test or a session that finds it
+    starts at once. It stops by itself when unused for a while.
     """
 
 

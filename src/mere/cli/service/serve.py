@@ -127,8 +127,10 @@ def serve(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Let any Postgres client read the lake, and any engine read and write it as an Iceberg REST catalog. The
-    database, or the warehouse, is the ref: main, dev, main@2h.
+    """Serve the lake to Postgres clients and Iceberg engines.
+
+    Any Postgres client can read it; any engine can read and write it through an Iceberg REST catalog. The database, or
+    the warehouse, is the ref: main, dev, main@2h.
 
     The Postgres side is read-only. To serve other machines, use --host; that needs TLS and users with passwords.
     """
