@@ -28,7 +28,7 @@ from mere.serve.language import guard
 from mere.serve.protocol import types
 from tests.lake import orders
 from tests.serve import shop
-from tests.serve.postgres_facts import facts
+from tests.serve.postgres_facts import OFFERED, facts
 from tests.services.postgres import Postgres
 from tests.services.s3 import S3Server
 
@@ -63,7 +63,7 @@ def test_the_built_in_facts_are_those_of_a_real_postgres(postgres_server: Postgr
 
 
 def test_every_function_that_is_listed_may_be_called() -> None:
-    assert {*guard.allowed()} >= builtin.OFFERED
+    assert {*guard.allowed()} >= OFFERED
 
 
 def test_every_relation_of_the_catalogs_can_be_made_and_has_its_columns(lake: Lake) -> None:

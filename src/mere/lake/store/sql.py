@@ -14,22 +14,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
-import orjson
-
 from mere.errors import LakeError, RefExists
 from mere.lake import faults
 from mere.lake.log.commits import Commit, Entries, Entry, Key
 from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
-from mere.lake.log.runs import Run, RunStatus, holds
-from mere.lake.store import leases, pointers, receipts, rows
+from mere.lake.log.runs import Run, holds
+from mere.lake.store import leases, pointers, receipts, rows, runs
 from mere.lake.store.port import After, Divergence, Edit, Head, Lease, Moved, Receipt
 from mere.lake.store.rows import CHAIN, COMMIT, IN_CHAIN, REF, Given, Tx, stamp, to_commit
 from mere.lake.store.wholeness import damaged
 from mere.names import TableName
 
 _PAGE = 200
-_RUN = "id, target, branch, status, author, started_at, ended_at, beat_at, about"
 
 P = ParamSpec("P")
 S = TypeVar("S", bound="SqlStore")
@@ -325,15 +322,8 @@ class SqlStore(ABC):
     @repeatable
     def save_run(self, run: Run) -> bool:
         """As it is now, in the place of what was known of it."""
-        columns = _RUN.split(", ")
-        anew = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
         with self._write() as tx:
-            saved = tx.run(
-                f"INSERT INTO mere_runs ({_RUN}) VALUES ({', '.join('?' * len(columns))})"
-                f" ON CONFLICT (id) DO UPDATE SET {anew} WHERE mere_runs.branch = excluded.branch",
-                _run_row(run),
-            )
-        return saved > 0
+            return tx.run(runs.SAVE, runs.to_row(run)) > 0
 
     @repeatable
     def beat_run(self, id_: str, branch: str) -> bool:
@@ -343,11 +333,8 @@ class SqlStore(ABC):
             return tx.run(f"UPDATE mere_runs SET beat_at = {later} WHERE id = ? AND branch = ?", (id_, branch)) > 0
 
     def hand_over(self, branch: str, run: Run) -> list[Lease]:
-        columns = _RUN.split(", ")[1:]
-        anew = ", ".join(f"{column} = ?" for column in columns)
         with self._write() as tx:
-            about = (*_run_row(run)[1:], run.id, branch)
-            if not tx.run(f"UPDATE mere_runs SET {anew} WHERE id = ? AND branch = ?", about):
+            if not tx.run(runs.HAND_OVER, (*runs.to_row(run)[1:], run.id, branch)):
                 raise Moved
             faults.point("hand_over.saved")
             if run.branch != branch:
@@ -366,15 +353,15 @@ class SqlStore(ABC):
     @repeatable
     def run(self, id_: str) -> Run | None:
         with self._statement() as tx:
-            found = tx.rows(f"SELECT {_RUN} FROM mere_runs WHERE id = ?", (id_,))
-        return _to_run(found[0]) if found else None
+            found = tx.rows(f"SELECT {runs.RUN} FROM mere_runs WHERE id = ?", (id_,))
+        return runs.to_run(found[0]) if found else None
 
     @repeatable
     def runs(self, limit: int) -> list[Run]:
         """The last ones, newest first."""
-        query = f"SELECT {_RUN} FROM mere_runs ORDER BY started_at DESC, id DESC LIMIT ?"
+        query = f"SELECT {runs.RUN} FROM mere_runs ORDER BY started_at DESC, id DESC LIMIT ?"
         with self._statement() as tx:
-            return [_to_run(row) for row in tx.rows(query, (limit,))]
+            return [runs.to_run(row) for row in tx.rows(query, (limit,))]
 
     @repeatable
     def delete_runs(self, before: datetime) -> int:
@@ -431,20 +418,6 @@ class SqlStore(ABC):
         faults.point("repoint.durable")
         self._settle()
         self.root, self.lake_id = root, lake_id
-
-
-def _run_row(run: Run) -> rows.Row:
-    ended = stamp(run.ended_at) if run.ended_at else None
-    about = orjson.dumps(dict(run.about)).decode()
-    times = (stamp(run.started_at), ended, stamp(run.beat_at))
-    return (run.id, run.target, run.branch, run.status.value, run.author, *times, about)
-
-
-def _to_run(row: rows.Row) -> Run:
-    id_, target, branch, status, author, started, ended, beat, about = row
-    ended_at = rows.time(ended) if ended else None
-    times = (rows.time(started), rows.time(beat), ended_at)
-    return Run(id_, target, branch, RunStatus(status), author, *times, orjson.loads(about))
 
 
 def begin(tx: Tx, root: str, author: str) -> None:

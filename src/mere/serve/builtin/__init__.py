@@ -18,42 +18,6 @@ _ELEMENTS = {"int2vector": "smallint", "oidvector": "oid", "anyarray": "text"}
 _ZEROS: dict[str, Any] = {"boolean": False, "double precision": 0.0, "real": 0.0}
 _NUMBERS = frozenset({"oid", "regproc", "smallint", "integer", "bigint", "xid", "cardinal_number"})
 
-# The functions of Postgres that a query through the gateway may call, as pg_proc lists them.
-_NAMES = """
-abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log power mod pi random degrees radians sin cos tan
-asin acos atan atan2 greatest least gcd lcm lower upper length char_length octet_length bit_length substr
-substring left right lpad rpad btrim ltrim rtrim replace translate reverse repeat split_part starts_with
-strpos concat concat_ws initcap md5 ascii chr format quote_ident quote_literal quote_nullable to_hex encode
-decode regexp_replace regexp_matches string_to_array array_to_string array_length array_upper array_lower
-array_position cardinality array_append array_cat unnest now clock_timestamp statement_timestamp
-transaction_timestamp date_trunc date_part age make_date make_time make_timestamp to_char to_date to_timestamp
-count sum avg min max stddev stddev_pop stddev_samp variance var_pop var_samp
-bool_and bool_or every string_agg array_agg json_agg bit_and bit_or corr covar_pop covar_samp regr_slope
-regr_intercept regr_r2 regr_count row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value
-last_value nth_value generate_series generate_subscripts version current_database current_schema
-current_schemas current_user session_user current_setting set_config pg_backend_pid pg_get_userbyid
-pg_get_expr pg_get_viewdef pg_get_constraintdef pg_get_indexdef pg_get_functiondef pg_get_function_arguments
-pg_get_function_result pg_get_function_identity_arguments pg_get_triggerdef pg_get_ruledef pg_get_partkeydef
-pg_get_serial_sequence pg_get_keywords pg_table_is_visible pg_type_is_visible pg_function_is_visible
-format_type obj_description col_description shobj_description has_table_privilege has_schema_privilege
-has_database_privilege has_column_privilege has_any_column_privilege has_function_privilege pg_has_role
-pg_encoding_to_char pg_relation_size pg_table_size pg_total_relation_size pg_indexes_size pg_database_size
-pg_size_pretty pg_is_in_recovery pg_postmaster_start_time pg_conf_load_time inet_server_addr inet_server_port
-inet_client_addr inet_client_port txid_current to_regclass to_regtype gen_random_uuid array_remove
-array_replace array_positions array_prepend array_ndims any_value bit_xor div pow cot sinh cosh tanh asinh
-acosh atanh date_bin isfinite make_interval json_array_elements json_array_elements_text json_array_length
-json_build_array json_build_object json_extract_path json_extract_path_text json_object_agg json_object_keys
-json_typeof jsonb_agg jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array
-jsonb_build_object jsonb_extract_path jsonb_extract_path_text jsonb_object_agg jsonb_object_keys jsonb_typeof
-mode num_nulls num_nonnulls percentile_cont percentile_disc regexp_count regexp_like
-regexp_match regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_sxx regr_sxy
-regr_syy row_to_json string_to_table to_json to_jsonb array_to_json to_regnamespace to_regproc to_regrole
-pg_char_to_encoding pg_client_encoding pg_column_is_updatable pg_my_temp_schema pg_tablespace_location
-pg_options_to_table aclexplode getdatabaseencoding
-"""
-OFFERED = frozenset(_NAMES.split())
-
-
 _PG_CATALOG, _OWNER, _INTERNAL = 11, 10, 12
 # What all rows of a file have.
 SAME: dict[str, dict[str, Any]] = {
