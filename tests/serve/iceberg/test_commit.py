@@ -39,8 +39,8 @@ class Sent:
         self.catalog._session.send = noting  # type: ignore[method-assign]
 
 
-def _bytes(body: str | bytes | None) -> bytes:
-    return body.encode() if isinstance(body, str) else body or b""
+def _bytes(body: object) -> bytes:
+    return body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else b""
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_server_s_trouble_is_not_final(rest: Rest, lake: Lake) -> None:
 
 def test_the_same_request_sent_by_many_at_once_is_done_once(rest: Rest, lake: Lake) -> None:
     before = commits(lake)
-    body = {"name": "made", "schema": {"type": "struct", "fields": []}}
+    body: Any = {"name": "made", "schema": {"type": "struct", "fields": []}}
     with ThreadPoolExecutor(8) as pool:
         answers = list(
             pool.map(
@@ -192,7 +192,13 @@ def test_a_transaction_changes_all_tables_or_none(rest: Rest, lake: Lake) -> Non
     assert error(rest.post("dev/transactions/commit", asked))[:2] == (409, "CommitFailedException")
     assert lake.resolve("dev").commit.id == head
     assert {lake.at("dev").metadata(f"gold.{name}").properties["a"] for name in names} == {"1"}
-    for wrong in ({}, {"table-changes": []}, {"table-changes": [1]}, {"table-changes": [change("t0", None, "x")] * 2}):
+    refused: list[Json] = [
+        {},
+        {"table-changes": []},
+        {"table-changes": [1]},
+        {"table-changes": [change("t0", None, "x")] * 2},
+    ]
+    for wrong in refused:
         assert error(rest.post("dev/transactions/commit", wrong))[0] == 400
 
 
