@@ -1,7 +1,7 @@
 """A `mere` for the shell of a page, whose commands are carried out by this process.
 
-It has imported everything already, and has the suite's warm JVM. Only what starts processes itself, `mere engine` and
-`mere serve`, is a process of its own.
+It has imported everything already, and has the suite's warm JVM. What starts or uses a process of its own stays one:
+`mere engine`, `mere serve`, and `--spark`, which is for the warm engine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from click.testing import CliRunner
 STUB = """\
 #!{python} -IS
 import json, os, socket, sys
-if sys.argv[1:2] in (["engine"], ["serve"]):
+if sys.argv[1:2] in (["engine"], ["serve"]) or "--spark" in sys.argv:
     os.execv({mere!r}, [{mere!r}, *sys.argv[1:]])
 typed = sys.stdin.read()  # before it is this command's turn: it may come from another one
 with socket.socket(socket.AF_UNIX) as line:
