@@ -25,8 +25,8 @@ from mere.names import QUARANTINE
 from tests.cli.test_cli import Shell
 
 EXAMPLES = sorted(file.parent.name for file in (Path(__file__).resolve().parents[2] / "examples").glob("*/mere.yaml"))
-# Each is built three times, and starts an engine: one is enough for every day.
-LONG = [pytest.param(name, marks=() if name == "orders" else pytest.mark.long) for name in EXAMPLES]
+# Each is built three times, and starts an engine. Every day there is tests/engine/test_all_kinds.py.
+pytestmark = pytest.mark.long
 # Columns that tell of the run and not of the data.
 OF_THE_RUN = {
     *("_run", "_at", "_loaded_at", "run", "load", "loaded_at", "modified", "version"),
@@ -62,7 +62,7 @@ def _hash(lake: Lake, table: str) -> tuple[int, str]:
     return len(rows), hashlib.sha256("\n".join([*names, *rows]).encode()).hexdigest()
 
 
-@pytest.fixture(params=LONG)
+@pytest.fixture(params=EXAMPLES)
 def classic(request: pytest.FixtureRequest, tmp_path: Path, warm_jvm: None) -> tuple[str, Tables]:
     return request.param, built(tmp_path / "classic", request.param)
 
@@ -126,7 +126,6 @@ def server_started_by_hand(folder: Path) -> Iterator[str]:
         server.wait()
 
 
-@pytest.mark.long
 def test_a_server_that_mere_has_not_started_makes_the_same_tables(
     classic: tuple[str, Tables], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -470,6 +470,7 @@ def stop_in_the_middle(lake: Lake, settings: SparkSettings) -> None:
         opened.spark.range(10).count()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_an_engine_that_does_nothing_any_more_is_replaced(
     lake: Lake, no_jvm_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
