@@ -156,7 +156,7 @@ def test_a_bad_row_stops_on_the_branch_and_the_mended_one_builds_its_days_alone(
         in failed.stdout
     )
     assert f"all of them: mere sql --at {run['branch']}" in failed.stdout
-    assert "not built, because of that: gold.daily_revenue\nmain was left as it was." in failed.stderr
+    assert "not built because of that: gold.daily_revenue\nmain was left as it was." in failed.stderr
     assert f"mere run --resume {run['id']}" in failed.stderr
     assert orders.rows("gold.daily_revenue") == before
     assert (201, Decimal("-31.90")) in {(row[0], row[-1]) for row in orders.rows("silver.orders", run["branch"])}

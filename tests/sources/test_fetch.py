@@ -348,7 +348,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(
 ) -> None:
     server.troubles.append(Trouble(429, {"Retry-After": "3600"}))
     waits = Waits()
-    with pytest.raises(SourceError, match="429 Too Many Requests and wants to be left alone for 3,600 s"):
+    with pytest.raises(SourceError, match="429 Too Many Requests and asks not to be called again for 3,600 s"):
         fetch(at(server), tmp_path, cache, wait=waits)
     assert waits == []
 

@@ -146,7 +146,7 @@ def test_a_certificate_that_nobody_vouches_for_is_no_reason_to_ask_again(proxied
 
 
 def test_a_server_without_tls_is_said_so(server: Seen, client: Client) -> None:
-    with pytest.raises(Failure, match="there is no TLS to be had"):
+    with pytest.raises(Failure, match="it does not offer TLS"):
         read(client, f"https://127.0.0.1:{server.port}/x")
 
 

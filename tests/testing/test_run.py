@@ -138,8 +138,8 @@ def test_what_is_not_as_expected_is_told_with_its_place(shop: MakeShop) -> None:
         "unexpected": [],
     }
     said = {name: each["message"].splitlines()[0] for name, each in found.items()}
-    assert said["no_error"] == "it was to fail with “no such thing”, but gave 0 rows"
-    other = "it was to fail with “no such thing”, but failed with: models/silver/events.sql:"
+    assert said["no_error"] == "expected to fail with “no such thing”, but gave 0 rows"
+    other = "expected to fail with “no such thing”, but failed with: models/silver/events.sql:"
     assert said["another_error"].startswith(other)
     assert "`nothing`" in said["an_unexpected_error"]
     assert said["no_such_column"] == "tests/b.yaml:9: landing.events has no column `nr`."

@@ -160,7 +160,7 @@ def runs(subject: Subject) -> Verdict:
         return Verdict.warn(
             f"{counted(len(found.runs), 'run')} died and left a branch: {_names(found.runs)}", "Clean up: mere gc"
         )
-    going_on = f"{len(found.live)} are going on"
+    going_on = f"{len(found.live)} in progress"
     if found.dead:
         return Verdict(f"{going_on}; ended without publishing, and can be resumed: {_names(found.dead)}")
     return Verdict(f"none died; {going_on}")

@@ -236,5 +236,5 @@ def _cycle(path: list[TableName], models: Mapping[TableName, Model]) -> ConfigEr
     model = models[around[0]]
     read = next(each for each in model.inputs if maker_of(each.table, models) == around[1])
     shown = " ← ".join(map(str, around))
-    message = f"{model} reads itself" if len(path) == 1 else f"the models go round in a circle: {shown}"
+    message = f"{model} reads itself" if len(path) == 1 else f"the models read each other in a circle: {shown}"
     return ConfigError(message, remedy="Remove one of the reads.", file=model.file, line=read.line)

@@ -107,7 +107,7 @@ def _refuse_going_back(database: Database, since: str, until: str | None) -> Non
         raise SourceError(
             f"{database.cursor} of {address(database)} was {since} at the last load, and {now} now: rows"
             " were deleted there, or all were replaced.",
-            remedy="Load everything again: mere run --full-refresh. If new rows are sometimes deleted: `overlap`.",
+            remedy="Reload everything: mere run --full-refresh. If new rows are sometimes deleted: `overlap`.",
         )
 
 

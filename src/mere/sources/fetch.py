@@ -35,7 +35,7 @@ _RATIO = 500  # of what a file unpacks to; one that is made to fill the disk has
 _ANY = 100_000_000  # bytes that are not compared
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": _ZSTD}
 _UNSAFE = re.compile(r"[^A-Za-z0-9.=-]+")
-_AGAIN = "None of it was loaded. Run again: the plan is then made from what there is."
+_AGAIN = "None of it was loaded. Run again: the plan then uses what is there now."
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def refused(answer: Answer) -> Failure:
     )
     failure = Failure(f"it answers {status_line(status)}", status=status, passing=passing, after=after)
     if failure.wants_to_be_left_alone:
-        failure.words = f"{failure.words} and wants to be left alone for {after:,.0f} s"
+        failure.words = f"{failure.words} and asks not to be called again for {after:,.0f} s"
     return failure
 
 
@@ -231,7 +231,7 @@ def _in_words(error: BaseException, timeout: float) -> str:
         case ConnectionError() | http.client.IncompleteRead() | http.client.BadStatusLine():
             return "it hung up before its answer was whole"
         case ssl.SSLError() | exceptions.SSLError():
-            return "there is no TLS to be had"
+            return "it does not offer TLS"
         case OSError():
             return error.strerror or "it cannot be reached"
     return "it does not speak HTTP"

@@ -246,7 +246,7 @@ def _literal(value: str, column: Column) -> str:
     except (ValueError, InvalidOperation):
         raise SourceError(
             f"{value!r} is not a value of {column.name}, which is {column.type}.",
-            remedy="If the cursor is another column now, load everything again: mere run --full-refresh",
+            remedy="If the cursor is another column now, reload everything: mere run --full-refresh",
         ) from None
     return f"'{value}'::numeric" if column.type == "numeric" else value
 
@@ -276,7 +276,7 @@ def _refused(database: Database, address: PostgresAddress, error: psycopg.Error)
     from psycopg import errors
 
     what = database.table or "the query"
-    said = f"{address} does not give {what}: {_without_who(line(error))}. Nothing was loaded."
+    said = f"{address} does not provide {what}: {_without_who(line(error))}. Nothing was loaded."
     match error:
         case errors.InsufficientPrivilege():
             return SourceError(said, remedy=f"Let its owner grant SELECT on {what}.")

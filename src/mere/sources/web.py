@@ -68,7 +68,7 @@ class Web:
 
     def _given_up(self, failure: Failure, url: str, asked: int) -> SourceError:
         if failure.untrusted:
-            remedy = "Let SSL_CERT_FILE name the certificates that you trust."
+            remedy = "Set SSL_CERT_FILE to the certificates that you trust."
             return SourceError(f"{shown(url)} cannot be read: {failure.words}.", remedy=remedy)
         if failure.wants_to_be_left_alone:
             remedy = "Run again then, or ask less often: `rate: 1/s`."

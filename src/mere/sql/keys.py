@@ -82,7 +82,7 @@ def _told(found: _Found | None) -> Keyed:
     if key:
         return Keyed(key, found.linear and len(found.values) == 1)
     why = next((value.why for each in found.values for value in each.values() if value.why), "")
-    return Keyed({}, why=why or "it is read twice, by columns that differ")
+    return Keyed({}, why=why or "it is read twice, by different columns")
 
 
 class _Walk:

@@ -159,11 +159,11 @@ def judged(case: Case, step: Step, result: pa.Table | MereError) -> Outcome | No
     """None if it is as expected."""
     if step.error is not None:
         if not isinstance(result, MereError):
-            message = f"it was to fail with “{step.error}”, but gave {result.num_rows} rows"
+            message = f"expected to fail with “{step.error}”, but gave {result.num_rows} rows"
         elif step.error.casefold() in result.message.casefold():
             return None
         else:
-            message = f"it was to fail with “{step.error}”, but failed with: {result}"
+            message = f"expected to fail with “{step.error}”, but failed with: {result}"
         return Outcome(case, 0, message)
     if isinstance(result, MereError):
         return Outcome(case, 0, str(result))

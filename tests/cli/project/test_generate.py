@@ -44,7 +44,7 @@ def test_files_that_differ_stay_unless_forced(tmp_path: Path) -> None:
     again = CliRunner().invoke(main, arguments)
     assert again.exit_code == 0
     assert "2 files" in again.stdout
-    assert "2 of them there already" in again.stdout
+    assert "2 of them already there" in again.stdout
     month = tmp_path / "yellow_tripdata_2024-01.parquet"
     before = month.read_bytes()
     other = [*arguments, "--seed", "2"]

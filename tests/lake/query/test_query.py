@@ -56,7 +56,7 @@ def test_of_two_readings_only_the_later_goes_on(lake: Lake) -> None:
     assert next(second) == (0,)
     assert next(second) == (1,)
     assert next(first) == (1,)  # which it has already
-    with pytest.raises(QueryError, match="was read anew"):
+    with pytest.raises(QueryError, match="was read again"):
         next(first)
     assert next(second) == (2,)
 

@@ -223,7 +223,7 @@ def test_all_that_speaks_against_all_tables_is_said_at_once(lake: Lake, old: Old
     listed.unlink()
     message = refused(lake, old.url)
     assert "3 of 4 tables" in message
-    assert "sales.orders: main has a table or view of that name already" in message
+    assert "sales.orders: main already has a table or view of that name" in message
     assert "sales.away: its property write.data.path, write.metadata.path puts new files" in message
     assert f"sales.hurt: {listed} is gone" in message
     assert "sales.fine" not in message

@@ -506,7 +506,7 @@ def test_a_failing_audit_publishes_nothing_and_the_run_goes_on_after_the_fix(sho
     run, said = it.failed_run()
     branch = f"run_{run}"
     assert "silver.events failed: assert(amount >= 0): 1 " in said
-    assert "not built, because of that: gold.daily, gold.totals" in said
+    assert "not built because of that: gold.daily, gold.totals" in said
     assert f"main was left as it was. What was built is on the branch {branch}." in said
     assert f"mere sql --at {branch} 'from silver.events'" in said
     assert f"mere run --resume {run}" in said

@@ -53,7 +53,7 @@ def test_what_breaks_a_contract_is_told_at_once_and_nothing_is_written(shop: Mak
     assert "silver.orders breaks its contract. Nothing was written." in said
     assert "id: promised as bigint, but the query gives string" in said
     assert "Amount: promised, but missing from the query. Did you mean amont?" in said
-    assert "amont: in the query, and not promised" in said
+    assert "amont: in the query, but not promised" in said
     assert "deep" not in said
     assert "silver.orders" not in map(str, it.lake.at(f"run_{id_}"))
 

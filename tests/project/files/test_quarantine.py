@@ -123,4 +123,4 @@ def test_what_cannot_be_is_told_with_its_line(
 def test_a_circle_through_a_quarantine_is_found(project: MakeProject) -> None:
     files = sql("not_null: id", query="SELECT id FROM gold.problems")
     files["models/gold/problems.sql"] = "SELECT id FROM silver.orders__quarantine"
-    assert "the models go round in a circle" in project(files).problem().problem
+    assert "the models read each other in a circle" in project(files).problem().problem

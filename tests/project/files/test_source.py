@@ -237,7 +237,7 @@ def test_a_function(project: MakeProject) -> None:
         ("files: a.csv\ntrace: {run: a, file: a}", "two columns of `trace` have one name"),
         ("files: a.csv\ncolumns: {_run: int}", "is a column that mere adds itself"),
         ("files: data/{day}.csv", "`files` cannot be"),
-        ("files: https://h/{year}.csv", "needs its first time"),
+        ("files: https://h/{year}.csv", "say when they begin"),
         ("files: s3://b/a.csv\ns3: {access_key: abc, secret_key: abc}", "holds a secret"),
         ("rest: {url: https://h, cursor: at}", "`cursor` and `since` belong together"),
         ("rest: {url: https://h, paging: {page: p, offset: o}}", "one way to the next page"),

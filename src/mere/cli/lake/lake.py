@@ -56,7 +56,7 @@ def delete(ctx: click.Context, yes: bool, dry_run: bool, as_json: bool) -> None:
 def _agreed() -> bool:
     if not sys.stdin.isatty():
         raise UsageError("There is nobody to ask. Nothing was changed.", remedy="Add --yes to delete it.")
-    return click.confirm("Delete all of it? There is no way back.")
+    return click.confirm("Delete all of it? This cannot be undone.")
 
 
 def _print(removal: Removal) -> None:

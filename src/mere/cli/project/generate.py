@@ -142,5 +142,5 @@ def _write(dataset: Dataset, folder: Path, force: bool, as_json: bool) -> None:
         print_json({"folder": str(folder), "files": shown, "rows": rows, "bytes": total})
         return
     there = sum(1 for file in files if file.state is State.UNCHANGED)
-    already = f", {there:,} of them there already" if there else ""
+    already = f", {there:,} of them already there" if there else ""
     say(f"{counted(len(files), 'file')} in {folder}{already}: {counted(rows, 'row')}, {size(total)}")

@@ -105,7 +105,9 @@ class Result:
             raise QueryError("This result was closed.", remedy="Run the query again.")
         if self._readings > 0:
             if self._again is None:
-                raise QueryError("What a COPY says is read once: it would write again.", remedy="Run the query again.")
+                raise QueryError(
+                    "The result of a COPY can be read once: again, it would write again.", remedy="Run the query again."
+                )
             with self._explained():
                 self._again()
         self._readings += 1
@@ -114,7 +116,7 @@ class Result:
     def _next(self, reading: int, take: Callable[[], Taken]) -> Taken:
         if reading != self._readings:
             raise QueryError(
-                "This result was read anew, which ended the reading before.", remedy="Keep the rows: list(result)"
+                "This result was read again, which ended the earlier reading.", remedy="Keep the rows: list(result)"
             )
         with self._explained():
             return take()

@@ -71,7 +71,7 @@ def _by_prefix(store: Store, expression: RefExpression) -> Commit:
         return found[0]
     if found:
         ids = ", ".join(commit.short_id for commit in found)
-        raise RefNotFound(f"{expression.base} matches several commits: {ids}.", remedy="Write more of it.")
+        raise RefNotFound(f"{expression.base} matches several commits: {ids}.", remedy="Type more of it.")
     names = [ref.name for ref in store.refs()]
     raise RefNotFound(
         f"There is no branch, tag or commit {expression.base!r}.{near(expression.base, names)}",

@@ -176,7 +176,7 @@ class _Examiner:
         if "." in rest and first in self._refs:
             yield f"{first} is a ref of this lake, and {name} would mean {rest} there; give it another name with --as"
         if Key.of(TableName.parse(name)) in self._standing:
-            yield f"{self._request.on} has a table or view of that name already"
+            yield f"{self._request.on} already has a table or view of that name"
         if name in self._taken:
             yield "another table of the source would get the same name"
 
@@ -286,8 +286,8 @@ def _doubt(request: Request, refused: Sequence[Candidate]) -> str | None:
     words += [word for file in doubtful for word in ("--metadata", file)]
     what = "is the one that main had" if len(doubtful) == 1 else "are those that main had"
     return (
-        f"Look at what they hold, and say which is meant. If it {what} or the newest, that is:\n  {shlex.join(words)}\n"
-        "--newest takes the newest of each, whichever branch it is of."
+        f"Look at what they hold, and name the right one. If it {what} or the newest, that is:\n  {shlex.join(words)}\n"
+        "--newest takes the newest of each, from any branch."
     )
 
 

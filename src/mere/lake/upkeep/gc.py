@@ -42,7 +42,7 @@ class Kept(StrEnum):
     UNNAMED = "reached only by commits without a ref, which can still be brought back by their ids"
     YOUNG = "younger than the grace time"
     RUN = "written since the oldest live run began"
-    WAITING = "doomed, but not for the whole grace time yet"
+    WAITING = "doomed, but not yet for the whole grace time"
 
 
 @dataclass(frozen=True)

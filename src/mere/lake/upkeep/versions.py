@@ -104,7 +104,7 @@ def of_main(
     if not any(each.at >= main.at and each.location != pointer for each in found):
         return pointer
     notes = {pointer: f"main had it at {main.at:%Y-%m-%d %H:%M:%SZ}, commit {main.commit[:10]}"}
-    why = "it was written to later than mere looked at main, on main or on another branch; one of these is meant"
+    why = "it was written to after mere last saw main, on main or on another branch; it is one of these"
     return _doubt(why, found, notes)
 
 
@@ -133,7 +133,7 @@ def _line(version: Version, found: Sequence[Version], note: str | None) -> str:
 
 def _chain(version: Version, found: Sequence[Version]) -> str | None:
     last = next((each for each in found if each.name in version.before), None)
-    return f"goes on from {last.name}" if last else None
+    return f"continues {last.name}" if last else None
 
 
 def metadata_files(names: Iterable[str]) -> Iterator[str]:

@@ -133,12 +133,12 @@ def refuse(model: Model, fold: Fold, bad: Sequence[SparkRow]) -> None:
         what, remedy = f"rows without {lacking}", f"Leave them out: WHERE {lacking} IS NOT NULL."
     elif fold.dump:
         what = f"several rows of one {', '.join(fold.key)} in one dump"
-        remedy = "Keep one of them, or make the `key` one that tells them apart."
+        remedy = "Keep one of them, or choose a `key` that tells them apart."
     elif fold.updated_at:
         what = f"several rows of one {', '.join(fold.key)} with one {fold.updated_at}"
-        remedy = f"Keep one of them, or make the `key` one that tells them apart, or {fold.updated_at} more precise."
+        remedy = f"Keep one of them, or choose a `key` that tells them apart, or {fold.updated_at} more precise."
     else:
         what = f"several rows of one {', '.join(fold.key)} at one time"
-        remedy = "Keep one of them, or make the `key` one that tells them apart; or, if each is a version, name the"
+        remedy = "Keep one of them, or choose a `key` that tells them apart; or, if each is a version, name the"
         remedy += " column that says from when it holds: `updated_at`."
     raise RunFailed(f"{model.file}:{model.body.line}: {model} has {what}.\n{rows}", remedy=remedy)

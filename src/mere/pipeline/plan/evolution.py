@@ -25,7 +25,7 @@ def with_table(step: Step, state: State, facts: Facts, same_code: bool, moved: I
     words = [*_laid_out(step, state), *_alterations(step.model, facts)]
     if words and step.action is Action.SKIP:
         if early := _too_early(step.model, facts, set(moved)):
-            remedy = "Write the new name in the query, too, or take `was` out."
+            remedy = "Use the new name in the query as well, or remove `was`."
             return Step(step.model, Action.BLOCKED, (early,), remedy=remedy)
         return replace(step, action=Action.ALTER, reasons=tuple(words))
     step = replace(step, notes=(*step.notes, *words))

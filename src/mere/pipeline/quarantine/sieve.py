@@ -117,7 +117,7 @@ class Sieve:
         time = self.model.time.column
         if not frame.where(f"{quoted(time)} IS NOT NULL").isEmpty():
             raise RunFailed(
-                f"{self.model.file}: {self.model} gives a {time} to rows of its inputs that have none, so that they lie"
+                f"{self.model.file}: {self.model} gives a {time} to rows of its inputs that have none, so they lie"
                 " in a window by which they were not read.",
                 remedy=f"Give them the time in a table that it reads, or leave {time} NULL where it is not known.",
             )

@@ -420,7 +420,7 @@ class _Running:
         for name, error in failed.items():
             alike.setdefault(error.message, []).append(str(name))
         lines = [f"{', '.join(names)} failed: {message}" for message, names in alike.items()]
-        lines += [f"not built, because of that: {', '.join(unbuilt)}"] if unbuilt else []
+        lines += [f"not built because of that: {', '.join(unbuilt)}"] if unbuilt else []
         lines.append(self._untouched)
         given = dict.fromkeys(error.remedy for error in failed.values() if error.remedy)
         remedies = [on_branch(each, self.request.on, self.branch) for each in given]

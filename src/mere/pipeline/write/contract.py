@@ -30,7 +30,7 @@ def check(model: Model, given: Sequence[Column], spark: SparkSession) -> None:
         elif differ(found[folded].type, column.type):
             wrong.append(f"{column.name}: promised as {column.type}, but the query gives {found[folded].type}")
     wrong += [
-        f"{each.name}: in the query, and not promised" for folded, each in found.items() if folded not in promised
+        f"{each.name}: in the query, but not promised" for folded, each in found.items() if folded not in promised
     ]
     if wrong:
         raise RunFailed(

@@ -9,11 +9,11 @@ from mere.errors import RunFailed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MAKE_FRAME = "Give the function a parameter `spark`, and return spark.createDataFrame(…) of it."
+_MAKE_FRAME = "Give the function a parameter `spark`, and return spark.createDataFrame(…)."
 _REMEDIES = {
     "NoneType": "End the function with `return` and the frame.",
     "Column": "Return a frame with that column: frame.select(column).",
-    "GroupedData": "Return what is made of the groups: groups.agg(…), groups.count().",
+    "GroupedData": "Return an aggregate of the groups: groups.agg(…), groups.count().",
 }
 
 

@@ -97,16 +97,14 @@ def _check_location(found: Mapping[str, Entry], feed: Feed) -> None:
         raise found["files"].error(f"`files` cannot be `{feed.location}`: {error}") from error
     if feed.location.startswith(("http://", "https://")) and pattern.grain and feed.start is None:
         raise found["files"].error(
-            "web addresses cannot be listed: the source needs its first time", "Write for example `start: 2024-01`."
+            "web addresses cannot be listed: say when they begin", "Write for example `start: 2024-01`."
         )
 
 
 def _check_trace(found: Mapping[str, Entry], source: Source) -> None:
     names = [name.casefold() for name in source.trace.names]
     if taken := [name for name in names if name in RESERVED]:
-        raise found["trace"].error(
-            f"`{taken[0]}` cannot be a column: Iceberg keeps the name for itself", "Name it otherwise."
-        )
+        raise found["trace"].error(f"`{taken[0]}` cannot be a column: Iceberg keeps the name for itself", "Rename it.")
     if len(set(names)) < len(names):
         raise found["trace"].error("two columns of `trace` have one name", "Rename one of them.")
     for name in source.columns:

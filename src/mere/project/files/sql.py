@@ -134,7 +134,7 @@ def _refuse_taken(settings: Settings, query: Query, file: str, line: int, proble
     for name in (output_columns(query.tree, {}) or ()) if added else ():
         if name.lower() in added:
             message = f"`{name}` is a column that mere itself adds to an {settings.kind} model"
-            remedy = f"Name it otherwise: {name} AS …"
+            remedy = f"Rename it: {name} AS …"
             problems.add(ConfigError(message, remedy=remedy, file=file, line=line))
 
 

@@ -68,7 +68,7 @@ class Batch:
         if path.name.startswith(("_", ".")) or ":" in path.name:
             raise RunFailed(
                 f"{self.place(portion)}: Spark reads no file whose name begins with _ or a dot, or has a colon in it.",
-                remedy="Name it otherwise.",
+                remedy="Rename it.",
             )
         look = at(portion, path) if path.stat().st_size else None
         if look is None and not self.files.skip_empty:
@@ -109,7 +109,7 @@ def agreement_of(
     source = model.body
     assert isinstance(source, Source)
     reserved = {name.casefold(): "what mere writes into the table" for name in source.trace.names}
-    reserved |= {name.casefold(): "what the quarantine has of its own" for name in _OF_QUARANTINE}
+    reserved |= {name.casefold(): "a column of the quarantine itself" for name in _OF_QUARANTINE}
     reserved |= dict.fromkeys(_OF_ICEBERG, "what Iceberg keeps for itself")
     reserved |= {name.casefold(): "a field of the path" for name in fields}
     columns = {name: each for name, each in source.columns.items() if name.casefold() not in reserved}

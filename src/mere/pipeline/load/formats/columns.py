@@ -92,7 +92,7 @@ def matched(model: Model, source: Source, portion: str, names: Sequence[str]) ->
 
 
 def _other_name(name: str) -> str:
-    return f"Name it otherwise: `columns: {{another_name: {{from: {json.dumps(name, ensure_ascii=False)}}}}}`."
+    return f"Rename it: `columns: {{another_name: {{from: {json.dumps(name, ensure_ascii=False)}}}}}`."
 
 
 def _position(wanted: str, names: Sequence[str]) -> int | None:

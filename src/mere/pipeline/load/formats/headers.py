@@ -21,8 +21,8 @@ _WORDS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _GZIP = b"\x1f\x8b"
 _NOT_TEXT = {
     b"PAR1": ("Parquet", "format: parquet"),
-    _GZIP: ("gzip", "Let its name end in .gz."),
-    b"\x28\xb5\x2f\xfd": ("zstd", "Let its name end in .zst."),
+    _GZIP: ("gzip", "Give it a name that ends in .gz."),
+    b"\x28\xb5\x2f\xfd": ("zstd", "Give it a name that ends in .zst."),
     b"PK\x03\x04": ("a zip archive", "Unpack it first."),
     b"\xff\xfe": ("UTF-16 text", "Make it UTF-8 first: iconv -f utf-16 -t utf-8"),
     b"\xfe\xff": ("UTF-16 text", "Make it UTF-8 first: iconv -f utf-16 -t utf-8"),
@@ -55,7 +55,7 @@ def first_line(path: Path, place: str, text: Text) -> str | None:
     return None
 
 
-_AGAIN = "It is damaged, or not all of it is there: get it again."
+_AGAIN = "It is damaged or incomplete: get it again."
 
 
 def check_format(path: Path, place: str, kind: Format) -> None:
@@ -64,9 +64,7 @@ def check_format(path: Path, place: str, kind: Format) -> None:
         start = file.read(4)
     if path.suffix == ".gz":
         if not start.startswith(_GZIP):
-            raise RunFailed(
-                f"{place} is not gzip, although its name says so. Nothing was loaded.", remedy="Name it otherwise."
-            )
+            raise RunFailed(f"{place} is not gzip, although its name says so. Nothing was loaded.", remedy="Rename it.")
         return
     for magic, (what, remedy) in _NOT_TEXT.items():
         if start.startswith(magic):

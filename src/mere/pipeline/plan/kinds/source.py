@@ -81,9 +81,9 @@ def _next_time(source: Source, loaded: Iterable[Loaded]) -> datetime | None:
 
 def _lost_track(model: Model, facts: Facts) -> Step | None:
     """Blocked, if it cannot be told any more which rows are of what."""
-    again = f"mere run --full-refresh {model}   to load everything again that there is now"
+    again = f"mere run --full-refresh {model}   to reload everything that is there now"
     if not facts.points(model.name.loads):
-        gone = f"{model.name.loads}, where it is written what was loaded, is gone"
+        gone = f"{model.name.loads}, the record of what was loaded, is gone"
         return Step(model, Action.BLOCKED, (gone,), remedy=again)
     file, columns = _source(model).trace.file, facts.columns(model.name)
     if file and columns and not any(each.name.casefold() == file.casefold() for each in columns):
@@ -104,7 +104,7 @@ def other_settings(model: Model, state: State, facts: Facts) -> Step | None:
     because = differences(known, _source(model).settings) if known else ["its declaration changed"]
     double = [_double(offered)] if offered.renamed else []
     forward = _as_new(model, True) if double else f"mere run --forward-only {model}   for new files only"
-    remedy = f"{forward}\nmere run --full-refresh {model}   to load everything again that there is now"
+    remedy = f"{forward}\nmere run --full-refresh {model}   to reload everything that is there now"
     return Step(model, Action.BLOCKED, (*because, *double), remedy=remedy)
 
 
@@ -130,8 +130,8 @@ def _under_other_names(model: Model, state: State, offered: Offered, wish: Wish)
         return None
     forward = model.name in wish.forward_only and _has_other_settings(model, state)
     remedy = (
-        "Let the files, and `files` of the source, be called as they were, or\n"
-        f"mere run --full-refresh {model}   to load everything again that there is now\n{_as_new(model, forward)}"
+        "Give the files, and `files` of the source, their old names, or\n"
+        f"mere run --full-refresh {model}   to reload everything that is there now\n{_as_new(model, forward)}"
     )
     return Step(model, Action.BLOCKED, (_double(offered),), remedy=remedy)
 
@@ -154,7 +154,7 @@ def retried(step: Step, given: Given, why: str) -> Step:
 def _loaded_again(model: Model, portions: Sequence[Portion], *because: str) -> Step:
     if _source(model).trace.file is None:
         why = "its rows cannot be replaced: `trace` has no column for the file"
-        return Step(model, Action.BLOCKED, (why,), remedy=f"mere run --full-refresh {model}   to load everything again")
+        return Step(model, Action.BLOCKED, (why,), remedy=f"mere run --full-refresh {model}   to reload everything")
     return _load(model, portions, *because)
 
 
