@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -295,6 +296,8 @@ def test_mere_yaml_goes_before_the_environment_and_keys_are_never_mixed(
     )
     expected = S3Settings("key-2", "s-2", None, "https://s3.example.org", "home", False)
     assert config.load(written(tmp_path, text)).s3 == expected
+    vending = config.load(written(tmp_path, text + "      vend: keys\n")).s3
+    assert vending == replace(expected, vends=True)
 
 
 @pytest.mark.parametrize("key", ["access_key", "secret_key", "session_token"])
@@ -315,6 +318,8 @@ def test_a_key_is_never_written_into_the_file(tmp_path: Path, key: str, value: s
         (ON_S3, "There are no keys for S3"),
         (ON_S3.replace("s3://bucket/shop", "lake") + "    s3: {region: x}\n", "`s3` has no effect"),
         (ON_S3 + "    s3: {regoin: x}\n", "unknown key `regoin`"),
+        (ON_S3 + "    s3: {vend: true}\n", "`profiles.local.s3.vend` cannot be `true`"),
+        (ON_S3 + "    sources: {a: {url: 's3://b', s3: {vend: keys}}}\n", "unknown key `vend`"),
         (ON_S3 + "    s3: {access_key: '${A}'}\n", "belong together"),
         (ON_S3 + "    s3: {session_token: '${A}'}\n", "belongs to an `access_key`"),
     ],

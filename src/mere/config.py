@@ -71,6 +71,7 @@ class S3Settings:
     endpoint: str | None = None  # None: AWS itself
     region: str = "us-east-1"
     path_style: bool | None = None  # None: what fits the endpoint
+    vends: bool = False  # whether the server hands out the keys to users without restrictions
 
     @property
     def uses_path_style(self) -> bool:
@@ -232,7 +233,9 @@ def is_s3(location: str) -> bool:
 def _check_profile(entry: Entry) -> None:
     keys = entry.keys(*_PROFILE)
     if "s3" in keys:
-        check_s3(keys["s3"])
+        check_s3(keys["s3"], "vend")
+        if "vend" in (given := keys["s3"].entries()):
+            given["vend"].choice("keys")
     _whereabouts(keys.get("sources"))
     if "spark" in keys:
         spark = keys["spark"].keys(*_SPARK)
@@ -262,11 +265,11 @@ def declared_s3(entry: Entry) -> S3Settings:
     given = entry.keys(*S3_KEYS)
     words = {key: given[key].unexpanded() for key in S3_KEYS if key in given and key != "path_style"}
     style = given["path_style"].flag() if "path_style" in given else None
-    return S3Settings(**{"access_key": "", "secret_key": "", **words}, path_style=style)
+    return S3Settings(**{"access_key": "", "secret_key": "", **words}, path_style=style, vends=False)
 
 
-def check_s3(entry: Entry) -> None:
-    given = entry.keys(*S3_KEYS)
+def check_s3(entry: Entry, *more: str) -> None:
+    given = entry.keys(*S3_KEYS, *more)
     for name in _S3_SECRETS:
         variable = VARIABLE.fullmatch(str(getattr(given[name].node, "value", ""))) if name in given else None
         if name in given and (variable is None or variable[1]):
@@ -300,6 +303,7 @@ def _s3(entry: Entry | None) -> S3Settings:
         endpoint,
         region or S3Settings.region,
         given["path_style"].flag() if "path_style" in given else None,
+        vends="vend" in given,
     )
 
 

@@ -134,6 +134,16 @@ class Role:
         """On all refs, and at all times: no file of the lake is hidden from it."""
         return not self.is_restricted and ALL in self.refs and self.history
 
+    def reads_always(self, table: TableName) -> bool:
+        """All of it, on all refs and at all times."""
+        return self.may_read_all_of(table) and ALL in self.refs and self.history
+
+    @property
+    def is_unrestricted(self) -> bool:
+        """It reads everything, and writes to all branches."""
+        writes = self.writes
+        return self.reads_everything and writes is not None and ALL in writes.refs and ALL in writes.schemas
+
     @cached_property
     def key(self) -> str:
         """The same for roles that may read the same: what is computed for one serves the other."""

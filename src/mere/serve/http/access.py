@@ -57,6 +57,17 @@ class Access:
                 f"{self.caller.name} may read a part of {table}, and files cannot be given in part. {_GATEWAY}"
             )
 
+    def may_have_signatures(self, table: TableName) -> bool:
+        """For requests to S3: a table's folder has its files of all refs and all times."""
+        return self.role.reads_always(table)
+
+    def check_signatures(self, table: TableName) -> None:
+        if not self.may_have_signatures(table):
+            raise forbidden(
+                f"{self.caller.name} may not read all of {table}, on all refs and at all times, which its folder has. "
+                f"{_GATEWAY}"
+            )
+
     # writing
 
     def may_write(self, ref: str, schema: str, table: str | None = None) -> bool:

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 import orjson
 
 from mere.errors import LakeUnreadable
+from mere.lake.iceberg.metadata import Metadata
 from mere.lake.storage.port import Storage
 from mere.serve.engine.recent import Recent
 
 _KEPT, _LARGEST = 64 << 20, 8 << 20  # bytes
+_FOLDERS = 10_000
 _PACKED = b"\x1f\x8b"
 
 
@@ -22,6 +24,7 @@ class MetadataFiles:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._kept: Recent[str, bytes] = Recent(_KEPT)
+        self._folders: Recent[str, str] = Recent(_FOLDERS)
 
     def content(self, location: str) -> bytes:
         found = self._kept.get(location)
@@ -29,6 +32,13 @@ class MetadataFiles:
             found = self._read(location)
             if len(found) <= _LARGEST:
                 self._kept.keep(location, found, len(found))
+        return found
+
+    def folder(self, location: str) -> str | None:
+        """Of the table whose metadata is there."""
+        found = self._folders.get(location) or Metadata(location, orjson.loads(self.content(location))).folder
+        if found is not None:
+            self._folders.keep(location, found)
         return found
 
     def _read(self, location: str) -> bytes:
@@ -41,17 +51,6 @@ class MetadataFiles:
         if not readable:
             raise LakeUnreadable(f"{location} is not Iceberg metadata: it holds no JSON object.")
         return content
-
-
-def settings(storage: Storage) -> dict[str, str]:
-    """How the files are reached, without keys: a client has its own."""
-    s3 = storage.s3
-    if s3 is None:
-        return {}
-    found = {"client.region": s3.region, "s3.region": s3.region}
-    if s3.endpoint is not None:
-        found["s3.endpoint"] = s3.endpoint
-    return found | {"s3.path-style-access": str(s3.uses_path_style).lower()}
 
 
 def loaded(location: str | None, metadata: bytes, config: Mapping[str, str] | None = None) -> bytes:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
-from mere.serve.iceberg import config, namespaces, tables, transactions, views
+from mere.serve.iceberg import config, namespaces, signing, tables, transactions, views
 from mere.serve.iceberg.call import Answering, Handler
 from mere.serve.iceberg.writing import once
 
@@ -43,6 +43,7 @@ HANDLERS: dict[str, Handler] = {
     f"POST {_NAMESPACE}/register": tables.register,
     f"GET {_TABLE}/credentials": tables.credentials,
     f"POST {_TABLE}/metrics": tables.report,
+    f"POST {_TABLE}/sign": signing.sign,
     f"GET {_VIEWS}": views.list_,
     f"POST {_VIEWS}": views.create,
     f"GET {_VIEW}": views.load,
@@ -66,7 +67,7 @@ def mounted(lake: Lake, threads: int = _THREADS) -> Mount:
 
 
 def _writes(name: str) -> bool:
-    return name.startswith(("POST", "DELETE")) and not name.endswith("/metrics")
+    return name.startswith(("POST", "DELETE")) and not name.endswith(("/metrics", "/sign"))
 
 
 def _route(name: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:

@@ -14,7 +14,8 @@ from mere.lake.refs.history import renamed
 from mere.names import TableName
 from mere.serve.http.errors import bad_request
 from mere.serve.iceberg.call import EMPTY, Call, identifier, json_response
-from mere.serve.iceberg.files import etag, loaded, settings
+from mere.serve.iceberg.files import etag, loaded
+from mere.serve.iceberg.grants import settings, vended
 from mere.serve.iceberg.target import Target, now_ms
 from mere.serve.iceberg.writing import Answer, Write, written
 
@@ -36,13 +37,14 @@ def load(call: Call) -> Response:
     if snapshots not in _SNAPSHOTS:
         raise bad_request(f"snapshots has to be all or refs, not {snapshots[:50]}.")
     location = call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE).value
-    headers = {"ETag": etag(location, snapshots)}
+    reached = settings(call)
+    headers = {"ETag": etag(location, snapshots, *sorted(reached.values()))}
     if headers["ETag"] in call.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     metadata = call.files.content(location)
     if snapshots == "refs":
         metadata = orjson.dumps(_of_refs(orjson.loads(metadata)))
-    body = loaded(location, metadata, settings(call.lake.storage))
+    body = loaded(location, metadata, reached)
     return Response(body, headers=headers, media_type="application/json")
 
 
@@ -59,9 +61,10 @@ def exists(call: Call) -> Response:
 
 
 def credentials(call: Call) -> Response:
-    """None are given out."""
     call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE)
-    return json_response({"storage-credentials": []})
+    keys = vended(call)
+    found = [{"prefix": call.lake.warehouse, "config": settings(call)}] if keys else []
+    return json_response({"storage-credentials": found})
 
 
 def report(call: Call) -> Response:
@@ -86,7 +89,7 @@ def create(call: Call) -> Response:
         target.require_free(table, Kind.TABLE)
         metadata = fresh.table(call.json, folder, PROPERTIES, now_ms())
         folders.make(folder)
-        body = loaded(None, orjson.dumps(metadata), settings(call.lake.storage))
+        body = loaded(None, orjson.dumps(metadata), settings(call))
         return Response(body, media_type="application/json")
 
     def find() -> Write:

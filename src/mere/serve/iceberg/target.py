@@ -198,7 +198,7 @@ class Target:
         faults.point("rest.applied")
         MetadataReader(self._lake.storage).write(metadata)
         faults.point("rest.written")
-        if kind is Kind.TABLE and self._call.access.role.is_restricted:
+        if kind is Kind.TABLE and not self._call.access.role.reads_everything:
             self._check_own_files(table, before, metadata)
         stats = growth(before, metadata)
         return Change(key, Entry(kind, before.location) if before else None, Entry(kind, metadata.location), stats)

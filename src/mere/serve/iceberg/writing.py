@@ -16,7 +16,8 @@ from mere.lake.refs.retry import retried_while_moving
 from mere.lake.store.port import Edit, Receipt, Repeated
 from mere.serve.http.errors import HttpError, bad_request, of_any
 from mere.serve.iceberg.call import EMPTY, Call, Handler
-from mere.serve.iceberg.files import loaded, settings
+from mere.serve.iceberg.files import loaded
+from mere.serve.iceberg.grants import settings
 
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADER = "idempotency-key"
@@ -33,7 +34,7 @@ class Answer:
 
     def response(self, call: Call) -> Response:
         if self.pointer is not None:
-            body = loaded(self.pointer, call.files.content(self.pointer), settings(call.lake.storage))
+            body = loaded(self.pointer, call.files.content(self.pointer), settings(call))
             return Response(body, self.status, media_type="application/json")
         return Response(self.content, self.status, media_type="application/json" if self.content else None)
 

@@ -1,0 +1,51 @@
+"""How a client comes to the files of a table: where they are, and by what right."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from mere.lake.storage.s3 import spark_properties
+from mere.names import TableName
+from mere.serve.iceberg import signing
+from mere.serve.iceberg.call import Call
+
+_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+
+
+def settings(call: Call) -> dict[str, str]:
+    """For the table that a request is about. The keys of the lake, if the profile gives them out and the role has no
+    restrictions; else a place where requests are signed, if the role may have that; else a client has keys of its own.
+    """
+    s3 = call.lake.storage.s3
+    if s3 is None:
+        return {}
+    found = {"client.region": s3.region, "s3.region": s3.region}
+    if s3.endpoint is not None:
+        found["s3.endpoint"] = s3.endpoint
+    found["s3.path-style-access"] = str(s3.uses_path_style).lower()
+    table = _table(call)
+    if keys := vended(call):
+        return found | keys
+    if table is None or not call.access.may_have_signatures(table):
+        return found
+    endpoint = signing.endpoint(call.warehouse.name, table)
+    return found | {
+        "s3.remote-signing-enabled": "true",
+        "s3.signer": "S3V4RestSigner",  # as PyIceberg calls it
+        "s3.signer.endpoint": endpoint,
+        "signer.endpoint": endpoint,
+    }
+
+
+def vended(call: Call) -> dict[str, str]:
+    """The keys themselves, by which everything can be read and written."""
+    s3 = call.lake.storage.s3
+    if s3 is None or not s3.vends or not call.access.role.is_unrestricted:
+        return {}
+    return {name: value for name, value in spark_properties(s3).items() if name in _KEYS}
+
+
+def _table(call: Call) -> TableName | None:
+    """By the path, or where one is made by the body."""
+    name = unquote(call.path["table"]) if "table" in call.path else call.json.get("name") if call.body else None
+    return TableName(call.namespace, name) if isinstance(name, str) and "namespace" in call.path else None
