@@ -234,6 +234,7 @@ def test_nothing_is_wrong_with_it(jaffle: Jaffle) -> None:
     assert "nothing to do: 11 models up to date" in jaffle("plan").stdout
 
 
+@pytest.mark.long
 def test_its_unit_tests_pass_and_every_rule_has_one(jaffle: Jaffle) -> None:
     found = jaffle.json("test")
     assert found["failed"] == 0, found

@@ -237,6 +237,7 @@ def test_its_unit_tests_pass_before_anything_is_built(tmp_path: Path, warm_jvm: 
     assert {each["model"] for each in found["tests"]} == set(BUILT[1:])
 
 
+@pytest.mark.long
 def test_a_bucket_of_somebody_else_gives_the_same_tables(market: Days, bucket: str, tmp_path: Path) -> None:
     Shell(tmp_path)("init", "bars", "--example", "market")
     there = Market(tmp_path / "bars")

@@ -197,6 +197,7 @@ def test_nothing_is_wrong_with_it(taxi: Taxi) -> None:
     assert described["pickup_datetime"] == "by the clock of New York"
 
 
+@pytest.mark.long
 def test_its_unit_tests_pass_before_anything_is_built(tmp_path: Path, warm_jvm: None) -> None:
     Shell(tmp_path)("init", "fresh", "--example", "taxi")
     found = Shell(tmp_path / "fresh").json("test")

@@ -25,7 +25,7 @@ Open = Callable[..., Session]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
 
-@pytest.fixture(params=[LOCAL, S3])
+@pytest.fixture(params=[LOCAL, pytest.param(S3, marks=pytest.mark.long)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     """`a.t` with two snapshots on main, then `dev` and the tag `v1`."""
     with place(request.param, tmp_path, request).create() as lake:

@@ -189,7 +189,13 @@ def test_a_resumed_build_does_not_do_again_the_batches_that_were_done(shop: Make
     assert it.everything() == tables_of(list(FIRST))
 
 
-@pytest.mark.parametrize("wish", [("--full-refresh",), ("--from", "2024-02-02", "--to", "2024-02-04")])
+@pytest.mark.parametrize(
+    "wish",
+    [
+        pytest.param(("--full-refresh",), marks=pytest.mark.long),
+        ("--from", "2024-02-02", "--to", "2024-02-04"),
+    ],
+)
 def test_a_resumed_run_does_what_it_was_asked_for_and_no_more(wish: tuple[str, ...], shop: MakeShop) -> None:
     it = shop(FILES)
     it.land(*FIRST)
