@@ -121,6 +121,15 @@ def test_prose_in_markdown_is_at_most_120_columns_wide() -> None:
     assert wide == []
 
 
+def test_what_is_left_to_the_long_run_is_listed_with_what_stands_for_it() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = page.partition("### What only `make test-long` runs")[2].partition("\n## ")[0]
+    mark = "mark" + ".long"  # in pieces, or this file would be one of them
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if mark in path.read_text(encoding="utf-8")]
+    assert files
+    assert [path.name for path in files if path.name not in listed] == []
+
+
 @pytest.mark.parametrize(
     "start",
     [
