@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -149,6 +150,12 @@ class Project:
         settings, given = self.settings, self.vars if variables is None else variables
         graph = load(self.folder, given).placed(settings.sources)
         return Read(self.lake, graph, self.folder, settings.spark, given)
+
+    @property
+    def command(self) -> list[str]:
+        """How a command line begins that means this project, in its folder."""
+        profile = ["--profile", self._profile] if self._profile else []
+        return [sys.executable, "-m", "mere", *profile, *(["--lake", self._named_lake] if self._named_lake else [])]
 
     # looking
 

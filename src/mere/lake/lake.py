@@ -217,11 +217,13 @@ class Lake:
         run: str | None = None,
         reads: Collection[TableName] = (),
         dry_run: bool = False,
+        expect: str | None = None,
         fence: Fence | None = None,
     ) -> Publication:
         """Put a branch's changes onto the branch it was forked from, in one transaction.
 
         `reads`: tables that must not have moved on the target since the fork, though the branch did not change them.
+        `expect`: the commit at which the branch must be, for what was seen there to be published and nothing else.
         `fence`: what a run has to show, see there.
         """
         source = self._branch(branch)
@@ -241,6 +243,7 @@ class Lake:
             tuple(reads),
             dry_run,
             fence,
+            self.resolve(expect).commit if expect is not None else None,
         )
         return publish(self.store, self.reader, self._guard(branch, target, dry_run), request)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import requests
+from starlette.routing import BaseRoute
 
 from mere.lake.lake import Lake
 from mere.serve.access.roles import Declared
@@ -61,10 +62,14 @@ def error(answer: requests.Response) -> tuple[int, str, str]:
 
 @contextmanager
 def serving(
-    lake: Lake, users: Users | None = None, roles: Declared | None = None, tokens: Tokens | None = None
+    lake: Lake,
+    users: Users | None = None,
+    roles: Declared | None = None,
+    tokens: Tokens | None = None,
+    beside: Sequence[BaseRoute] = (),
 ) -> Iterator[Rest]:
     log = io.StringIO()
-    http = HttpEndpoint([mounted(lake)], users, roles, tokens=tokens)
+    http = HttpEndpoint([mounted(lake), *beside], users, roles, tokens=tokens)
     with served(LakeBackend(lake, roles), Policy(users), Log(log), beside=[http]):
         rest = Rest(http.port, log)
         with rest.session:

@@ -56,18 +56,25 @@ def _print_commit(commit: Commit) -> None:
 @click.argument("branch")
 @click.option("--into", metavar="BRANCH", help="The target. Default: the branch it was forked from.")
 @click.option("--dry-run", is_flag=True, help="Show what would change and what conflicts; change nothing.")
+@click.option("--expect", metavar="COMMIT", help="Only if BRANCH is at this commit, as a dry run has shown it.")
 @message_option
 @json_option
 @click.pass_context
 def publish(
-    ctx: click.Context, branch: str, into: str | None, dry_run: bool, message: str | None, as_json: bool
+    ctx: click.Context,
+    branch: str,
+    into: str | None,
+    dry_run: bool,
+    expect: str | None,
+    message: str | None,
+    as_json: bool,
 ) -> None:
     """Publish a branch: all that it changed, in one atomic commit."""
     lake = open_lake(ctx)
     if not dry_run:
         _refuse_runs(lake, branch)
     try:
-        result = lake.publish(branch, into, message=message, dry_run=dry_run)
+        result = lake.publish(branch, into, message=message, dry_run=dry_run, expect=expect)
     except LakeConflict as error:
         if as_json:
             print_json({"source": branch, "commit": None, "conflicts": [each.to_dict() for each in error.conflicts]})

@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from mere import private
+from mere import config, private
 from mere.cli import logs
-from mere.cli.output import Age, example, json_option, open_lake, print_json, say
+from mere.cli.output import Age, example, json_option, open_lake, open_project, print_json, say
 from mere.cli.service.user import roles_option, shown_schemas, users_option
 from mere.errors import ConfigError, UsageError
 from mere.words import counted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
 
+    from mere.api.project import Project
     from mere.lake.lake import Lake
     from mere.serve.access.roles import Declared, Roles
     from mere.serve.access.tokens import Tokens
@@ -170,7 +171,7 @@ def serve(
         backend = LakeBackend(lake, declared, Resources(memory, spill))
         stack.callback(backend.close)
         beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
-        beside += [_http(lake, known, tokens, declared, host, http_port, context)] if http_port else []
+        beside += [_http(ctx, lake, known, tokens, declared, host, http_port, context)] if http_port else []
         server = Server(backend, Policy(known, context, binding), settings, log, beside=beside)
 
         def started(port: int, monitor: int | None) -> None:
@@ -285,6 +286,7 @@ def _flight(
 
 
 def _http(
+    ctx: click.Context,
     lake: Lake,
     users: Users | None,
     tokens: Tokens | None,
@@ -293,10 +295,20 @@ def _http(
     port: int,
     context: ssl.SSLContext | None,
 ) -> Endpoint:
+    from mere.serve.api import routes as api
     from mere.serve.http.server import HttpEndpoint
-    from mere.serve.iceberg.routes import mounted
+    from mere.serve.iceberg import routes as iceberg
 
-    return HttpEndpoint([mounted(lake)], users, roles, host, port, context, tokens)
+    return HttpEndpoint(
+        [iceberg.mounted(lake), api.mounted(lake, _project(ctx))], users, roles, host, port, context, tokens
+    )
+
+
+def _project(ctx: click.Context) -> Project | None:
+    """The one that it is started in: a lake that was named by its place may be another's."""
+    if ctx.find_root().obj["lake"] or config.find_project(Path.cwd()) is None:
+        return None
+    return open_project(ctx, with_lake=False)
 
 
 def _file(stack: ExitStack, audit: str) -> IO[str]:
@@ -322,6 +334,7 @@ def _tell(host: str, ports: Mapping[str, int | None], tls: bool, trust: bool, as
         if (http := ports["http_port"]) is not None:
             scheme = "https" if tls else "http"
             say(f"  {scheme}://{shown}:{http}/iceberg  (Iceberg REST catalog; the warehouse is the ref)")
+            say(f"  {scheme}://{shown}:{http}/api/v1  (the verbs of the lake; openapi.json in it describes them)")
         if (monitor := ports["monitor_port"]) is not None:
             say(f"  http://{shown}:{monitor}/health  /metrics")
         say("Ctrl-C ends it.")

@@ -44,6 +44,7 @@ class Publication:
     source: str
     target: str
     base: Commit
+    head: Commit  # of the source: what `expect` of a publish takes, for exactly this to be published
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...] = ()
     commit: Commit | None = None  # None: nothing to publish, or a dry run
@@ -54,6 +55,7 @@ class Publication:
             "source": self.source,
             "target": self.target,
             "base": self.base.id,
+            "head": self.head.id,
             "commit": self.commit.id if self.commit else None,
             "changes": [each.to_dict() for each in self.changes],
             "conflicts": [each.to_dict() for each in self.conflicts],
@@ -80,6 +82,7 @@ class Request:
     reads: Collection[TableName] = ()
     dry_run: bool = False
     fence: Fence | None = None
+    expect: Commit | None = None  # where the source must be
 
     @property
     def after(self) -> After:
@@ -105,6 +108,12 @@ def _publish(store: Store, reader: MetadataReader, guard: Guard, request: Reques
         for name in (request.source.name, request.target)
     )
     request = replace(request, source=source)
+    if request.expect is not None and source.head != request.expect.seq:
+        found = store.commit_by_seq(source.head)
+        raise LakeConflict(
+            f"{source.name} is at commit {found.short_id}, not at {request.expect.short_id}. Nothing was published.",
+            remedy=f"See what it would publish now: mere publish {source.name} --dry-run",
+        )
     parting = store.divergence(source, target)
     prepared = _prepare(request, parting, reader, guard)
     faults.point("publish.prepared")
@@ -130,7 +139,8 @@ def _prepare(request: Request, parting: Divergence, reader: MetadataReader, guar
     todo = [Change(change.key, change.old, guard(change)) for change in todo]
     conflicts = tuple(conflict(key, parting, reader) for key in sorted(clashes))
     changes = tuple(counted(change, reader) for change in todo)
-    return Publication(request.source.name, request.target, parting.base, changes, conflicts)
+    head = parting.source[-1] if parting.source else parting.base
+    return Publication(request.source.name, request.target, parting.base, head, changes, conflicts)
 
 
 def _refuse_unnameable(branch: str, changes: Collection[Change]) -> None:

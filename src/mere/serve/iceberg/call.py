@@ -10,9 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
-import anyio
-import anyio.to_thread
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,7 +17,8 @@ from mere.lake.log.commits import Kind
 from mere.names import TableName
 from mere.serve.http import body
 from mere.serve.http.access import Access
-from mere.serve.http.errors import HttpError, bad_request
+from mere.serve.http.answering import Threads
+from mere.serve.http.errors import bad_request
 from mere.serve.iceberg.files import MetadataFiles
 from mere.serve.iceberg.warehouse import Warehouse, Warehouses, missing
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from mere.lake.lake import Lake
 
 SEPARATOR = "\x1f"  # between the levels of a namespace in a path
-_BUSY = 500  # requests that wait or are being answered
 _LARGEST_PAGE = 10_000
 
 Item = TypeVar("Item")
@@ -113,31 +110,21 @@ def identifier(given: object) -> TableName:
     return TableName(one_level(given["namespace"]), name)
 
 
-def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(content), status, headers and dict(headers), "application/json")
-
-
 EMPTY = 204
 Handler = Callable[[Call], Response]
 
 
 class Answering:
-    """Makes endpoints of handlers. They take few threads: each has a connection to the catalog's database."""
+    """Makes endpoints of handlers."""
 
     def __init__(self, lake: Lake, threads: int) -> None:
         self._lake = lake
         self._warehouses = Warehouses(lake)
         self._files = MetadataFiles(lake.storage)
-        self._threads = threads
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._threads = Threads(threads)
 
     def endpoint(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            if self._limiter is None:  # it belongs to the loop
-                self._limiter = anyio.CapacityLimiter(self._threads)
-            if self._limiter.statistics().tasks_waiting >= _BUSY:
-                raise HttpError(503, "ServiceUnavailableException", "The server is busy.", {"Retry-After": "1"})
-            content = await body.content(request) if request.method == "POST" else b""
+        def answer(request: Request, content: bytes) -> Response:
             state = request.state
             call = Call(
                 self._lake,
@@ -151,9 +138,9 @@ class Answering:
                 f"{request.method} {request.url.path}",
                 state.about,
             )
-            return await anyio.to_thread.run_sync(handler, call, limiter=self._limiter)
+            return handler(call)
 
-        return answer
+        return self._threads.endpoint(answer)
 
 
 def _text(token: str) -> str:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from mere.lake.store.port import RECEIPTS_LAST
 from mere.names import MAIN
-from mere.serve.iceberg.call import Call, Handler, json_response
+from mere.serve.http.answering import json_response
+from mere.serve.iceberg.call import Call, Handler
 
 _LASTS = f"PT{RECEIPTS_LAST // timedelta(minutes=1)}M"
 

@@ -8,8 +8,9 @@ from starlette.responses import Response
 from mere.errors import InvalidName, NamespaceExists, NamespaceNotEmpty
 from mere.lake.log.commits import Change, CommitKind, Entry, Key, Kind, Space
 from mere.names import TableName
+from mere.serve.http.answering import json_response
 from mere.serve.http.errors import HttpError, bad_request
-from mere.serve.iceberg.call import EMPTY, SEPARATOR, Call, json_response, one_level
+from mere.serve.iceberg.call import EMPTY, SEPARATOR, Call, one_level
 from mere.serve.iceberg.target import Target
 from mere.serve.iceberg.warehouse import EXISTS
 from mere.serve.iceberg.writing import Answer, Write, written

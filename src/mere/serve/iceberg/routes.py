@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Mount, Route
 
+from mere.serve.http.answering import Encoded
 from mere.serve.iceberg import config, namespaces, signing, tables, transactions, views
 from mere.serve.iceberg.call import Answering, Handler
 from mere.serve.iceberg.writing import once
@@ -63,7 +63,7 @@ def mounted(lake: Lake, threads: int = _THREADS) -> Mount:
     # A route for GET takes HEAD, too, unless another one has come before it.
     names = sorted(found, key=lambda name: not name.startswith("HEAD"))
     routes = [_route(name, answering.endpoint(found[name])) for name in names]
-    return Mount(PATH, app=_Encoded(Router(routes, redirect_slashes=False)))
+    return Mount(PATH, app=Encoded(routes))
 
 
 def _writes(name: str) -> bool:
@@ -73,13 +73,3 @@ def _writes(name: str) -> bool:
 def _route(name: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
     method, _, path = name.partition(" ")
     return Route(path, endpoint, methods=[method])
-
-
-class _Encoded:
-    """Routes by the path as it was sent: a slash in the name of a table stands there as %2F."""
-
-    def __init__(self, router: Router) -> None:
-        self._router = router
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._router({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)

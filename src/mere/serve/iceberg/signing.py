@@ -19,9 +19,10 @@ from mere.config import S3Settings
 from mere.lake.log.commits import Key, Kind
 from mere.lake.refs import folders
 from mere.names import TableName
+from mere.serve.http.answering import json_response
 from mere.serve.http.errors import bad_request, forbidden
 from mere.serve.iceberg import sigv4
-from mere.serve.iceberg.call import Call, json_response
+from mere.serve.iceberg.call import Call
 
 _READS = ("GET", "HEAD")
 # What a request may ask for besides its file: parts of a large one, and what software development kits say of it.

@@ -12,8 +12,9 @@ from mere.lake.refs import folders
 from mere.lake.refs.guards import PROPERTIES
 from mere.lake.refs.history import renamed
 from mere.names import TableName
+from mere.serve.http.answering import json_response
 from mere.serve.http.errors import bad_request
-from mere.serve.iceberg.call import EMPTY, Call, identifier, json_response
+from mere.serve.iceberg.call import EMPTY, Call, identifier
 from mere.serve.iceberg.files import etag, loaded
 from mere.serve.iceberg.grants import settings, vended
 from mere.serve.iceberg.target import Target, now_ms

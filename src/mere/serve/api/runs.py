@@ -1,0 +1,65 @@
+"""Runs: what became of them, and starting, ending and resuming one. Records show rows that audits have found, and a
+project's code reads everything: all of this is for those who read everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mere.names import MAIN
+from mere.serve.api import rights
+from mere.serve.api.verb import Call
+
+_READ = "read the records of runs, which show rows of all tables"
+
+
+def list_(call: Call) -> list[dict[str, Any]]:
+    """The runs of the last 90 days, newest first."""
+    call.access.check_unrestricted(_READ)
+    return [each.to_dict() for each in call.lake.runs(call.query["limit"]) if _may_see(call, each.target)]
+
+
+def show(call: Call) -> dict[str, Any]:
+    """One run: what became of each model, attempt by attempt."""
+    call.access.check_unrestricted(_READ)
+    found = call.lake.run(call.path["id"])
+    call.check_ref(found.target)
+    return found.to_dict()
+
+
+def start(call: Call) -> dict[str, Any]:
+    """Start a run in a process of its own. It has begun when this answers with its id, or waits for another run."""
+    on = call.body["on"] or MAIN
+    call.check_ref(on)
+    call.lake.resolve(on)
+    project = call.project
+    rights.check_all(call.access, on, project.graph.select(call.body["select"]))
+    return _told(call, call.starter.start(project, call.body, call.author))
+
+
+def cancel(call: Call) -> dict[str, Any]:
+    """End a run, whoever has it: it publishes nothing any more. What it built stays, and it can be resumed."""
+    _check(call)
+    return call.lake.end_run(call.path["id"], author=call.author).to_dict()
+
+
+def resume(call: Call) -> dict[str, Any]:
+    """Go on with a run that did not come to its end, in a process of its own."""
+    _check(call)
+    asked = {**call.body, "resume": call.path["id"]}
+    return _told(call, call.starter.start(call.project, asked, call.author))
+
+
+def _check(call: Call) -> None:
+    found = call.lake.run(call.path["id"])
+    call.said["run"] = found.id
+    call.check_ref(found.target)
+    rights.check_all(call.access, found.target, call.project.graph.models)
+
+
+def _told(call: Call, began: dict[str, Any]) -> dict[str, Any]:
+    call.said["run"] = began["id"]
+    return began
+
+
+def _may_see(call: Call, target: str) -> bool:
+    return call.access.role.may_connect(target)

@@ -1,0 +1,53 @@
+"""Requests are answered in threads, of which there are few: each has a connection to the catalog's database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import anyio
+import anyio.to_thread
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Router
+from starlette.types import Receive, Scope, Send
+
+from mere.serve.http import body
+from mere.serve.http.errors import HttpError
+
+_BUSY = 500  # requests that wait or are being answered
+
+Answer = Callable[[Request, bytes], Response]  # of a request and its body
+
+
+class Threads:
+    """Makes endpoints of functions that answer."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    def endpoint(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+        async def answered(request: Request) -> Response:
+            if self._limiter is None:  # it belongs to the loop
+                self._limiter = anyio.CapacityLimiter(self._threads)
+            if self._limiter.statistics().tasks_waiting >= _BUSY:
+                raise HttpError(503, "ServiceUnavailableException", "The server is busy.", {"Retry-After": "1"})
+            content = await body.content(request) if request.method == "POST" else b""
+            return await anyio.to_thread.run_sync(answer, request, content, limiter=self._limiter)
+
+        return answered
+
+
+def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(content), status, headers and dict(headers), "application/json")
+
+
+class Encoded:
+    """Routes by the path as it was sent: a slash in the name of a table stands there as %2F."""
+
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+        self._router = Router(routes, redirect_slashes=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._router({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)

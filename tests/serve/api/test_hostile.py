@@ -1,0 +1,82 @@
+"""Hostile, wrong and huge requests: a clear 4xx each, and the server stays up."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from mere.api.project import Project
+from tests.serve.api.api import Api
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said"),
+    [
+        ("POST", "branches", b"", "Name is missing"),
+        ("POST", "branches", b"{", "not JSON"),
+        ("POST", "branches", b"[]", "JSON object"),
+        ("POST", "branches", b'{"name": 1}', "Name has to be a string, not 1"),
+        ("POST", "branches", b'{"name": "x", "from": "main"}', "There is no from"),
+        ("POST", "branches", b'{"name": "../x"}', "not"),
+        ("POST", "branches", b'{"name": "\\u0000"}', "not"),
+        ("POST", "branches", f'{{"name": "{LONG}"}}'.encode(), ""),
+        ("POST", "branches", b'{"name": "' + b"\xff\xfe" + b'"}', "not JSON"),
+        ("POST", "branches", b"[" * 100_000, "not JSON"),
+        ("POST", "publish", b'{"branch": "dev", "dry_run": "yes"}', "Dry_run has to be a boolean"),
+        ("POST", "publish", b'{"branch": "nowhere"}', "nowhere"),
+        ("POST", "publish", b'{"branch": "dev", "into": "main~1"}', "main~1"),
+        ("POST", "runs", b'{"threads": 1000000}', "Threads has to be from 1 to 64"),
+        ("POST", "runs", b'{"if_running": "hope"}', "If_running is none of: wait, fail, skip"),
+        ("POST", "runs", b'{"select": [1]}', "Select[0] has to be a string"),
+        ("POST", "runs", b'{"vars": {"a": 1}}', "Vars.a has to be a string"),
+        ("POST", "runs/nothing/cancel", b"", "There is no run"),
+        ("POST", "runs/nothing/resume", b"{}", "There is no run"),
+        ("POST", "runs/x/cancel", b'{"a": 1}', "takes no body"),
+        ("GET", "refs/nowhere/log", b"", "nowhere"),
+        ("GET", "refs/main/log?limit=0", b"", "Limit has to be from 1 to 1000"),
+        ("GET", "refs/main/log?limit=99999999999999999999", b"", "Limit has to be an integer"),
+        ("GET", "refs/main/log?limt=1", b"", "Did you mean limit?"),
+        ("GET", "refs/main/tables/gold.nothing", b"", "There is no table gold.nothing"),
+        ("GET", "refs/main/tables/..%2F..%2Fetc", b"", "not a table name"),
+        ("GET", "diff?to=dev&rows=perhaps", b"", "Rows has to be a boolean"),
+        ("GET", "diff?to=dev&key=id", b"", "rows=true"),
+        ("GET", "diff?to=main'%20or%201=1", b"", "is not a ref"),
+        ("GET", "manifest?at=%00", b"", "is not a ref"),
+        ("DELETE", "branches/..%2Fmain", b"", ""),
+        ("PUT", "branches", b"{}", "There is no"),
+        ("GET", "nothing", b"", "There is no"),
+    ],
+)
+def test_a_wrong_request_is_refused_in_words(api: Api, method: str, path: str, body: bytes, said: str) -> None:
+    status, message = api.refused(method, path, data=body)
+    assert 400 <= status < 500
+    assert said in message
+    assert len(message) < 2000
+    assert "Traceback" not in message
+
+
+def test_what_is_given_to_a_run_is_never_another_flag(api: Api, project: Project) -> None:
+    """The process would end in wrong usage, or do what was not asked for."""
+    for body in (
+        {"select": ["--help"]},
+        {"select": ["--accept=gold.cities"]},
+        {"select": ["gold.nothing; rm -rf /"]},
+        {"message": "--help", "select": ["nothing.at_all"]},
+    ):
+        assert api.refused("POST", "runs", json=body)[0] == 400
+    assert api.get("runs") == []
+    assert "raw.cities" not in project.lake.at("main")
+
+
+def test_huge_and_broken_bodies_leave_the_server_up(api: Api) -> None:
+    status, message = api.refused("POST", "branches", data=b" " * (33 << 20))
+    assert (status, "larger than" in message) == (413, True)
+    with socket.create_connection(("127.0.0.1", api.rest.port), timeout=20) as line:
+        line.sendall(b"POST /api/v1/branches HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+    with socket.create_connection(("127.0.0.1", api.rest.port), timeout=20) as line:
+        line.sendall(b"\x00\x01\x02 nonsense\r\n\r\n")
+        assert b"400" in line.recv(1000)
+    assert api.get("health")["ok"]

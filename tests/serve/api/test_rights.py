@@ -1,0 +1,139 @@
+"""Who sees and changes what through the API: what a role is not given is refused, in each verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mere.api.project import Project
+from mere.lake.lake import Lake
+from tests.lake.orders import ONE_MORE, point, write
+from tests.serve.api.api import Api, serving
+from tests.serve.iceberg.rest import roles
+
+SECRET = pa.table({"id": [1], "name": ["xyzzy"]})
+ROLES = """
+roles:
+  analyst:
+    refs: [main, dev]
+    tables: [gold.*]
+    rows: {gold.orders: customer = 'ann'}
+    columns: {gold.customers: [name]}
+    history: true
+  writer: {tables: [gold.*], write: {refs: [dev, idea], schemas: [gold]}}
+  keeper: {tables: "*", write: {refs: [main, "*"], schemas: "*"}}
+  reader: {tables: "*"}
+  present: {tables: "*", history: false}
+users: {ann: analyst, wil: writer, kim: keeper, rea: reader, pat: present}
+"""
+
+
+@pytest.fixture
+def api(project: Project) -> Iterator[Api]:
+    lake = project.lake
+    write(lake, "secret.people", SECRET, "dev")
+    write(lake, "gold.plain", ONE_MORE, "dev")
+    write(lake, "gold.orders", ONE_MORE, "dev")
+    with serving(project, roles=roles(ROLES)) as running:
+        yield running
+
+
+def by(user: str) -> dict[str, Any]:
+    return {"auth": (user, "")}
+
+
+def test_nobody_without_a_role_is_let_in(api: Api) -> None:
+    assert api.refused("GET", "refs", **by("eve"))[0] == 403
+
+
+def test_a_part_of_a_table_is_never_told(api: Api) -> None:
+    """Not by metadata, differences, samples, counts or pointers; what is not the role's is not there at all."""
+    told = {
+        path: api.ask("GET", path, **by("ann"))
+        for path in (
+            "refs", "refs/dev/log", "refs/dev/tables", "refs/dev/tables/gold.orders", "refs/dev/tables/secret.people",
+            "diff?to=dev", "diff?to=dev&rows=true", "diff?to=dev&rows=true&table=gold.orders",
+            "diff?to=dev&rows=true&table=secret.people", "quarantine?at=dev", "audits?at=dev", "manifest?at=dev",
+            "runs", "refs/dev/log?table=gold.orders", "refs/dev/log?table=secret.people",
+        )
+    }  # fmt: skip
+    for path, answer in told.items():
+        assert "xyzzy" not in answer.text, path
+        assert "cy" not in json.dumps(answer.json().get("rows", [])) if isinstance(answer.json(), dict) else True, path
+        if "secret" not in path:
+            assert "secret" not in answer.text, path
+    assert told["refs/dev/tables/gold.orders"].status_code == 403
+    assert told["refs/dev/tables/secret.people"].status_code == 404
+    assert told["refs/dev/log?table=gold.orders"].status_code == 403
+    for path in ("audits?at=dev", "manifest?at=dev", "runs"):
+        assert told[path].status_code == 403, path
+    tables = {each["table"]: each for each in told["refs/dev/tables"].json()["tables"]}
+    assert set(tables) == {"gold.orders", "gold.customers", "gold.plain"}
+    assert (tables["gold.orders"]["rows"], tables["gold.customers"]["rows"], tables["gold.plain"]["rows"]) == (
+        None, None, 1,
+    )  # fmt: skip
+    assert [each["table"] for each in told["diff?to=dev"].json()["tables"]] == ["gold.plain"]
+    changed = {change["name"] for commit in told["refs/dev/log"].json() for change in commit["changes"]}
+    assert changed == {"plain"}
+
+
+def test_a_view_is_not_told_to_who_does_not_read_everything(api: Api, lake: Lake) -> None:
+    """Its SQL names other tables, and is read with the rights of the server."""
+    point(lake, "gold", "shown", f"{lake.warehouse}/gold/shown/metadata/1.json", "VIEW", "dev")
+    listed = {each["table"]: each["kind"] for each in api.get("refs/dev/tables", **by("ann"))["tables"]}
+    assert "view" in listed["gold.shown"]
+    assert api.refused("GET", "refs/dev/tables/gold.shown", **by("ann"))[0] == 404
+    assert "gold.shown" not in str(api.get("diff?to=dev", **by("ann")))
+    assert "gold.shown" in str(api.get("diff?to=dev", **by("rea")))
+
+
+@pytest.mark.parametrize("user", ["ann", "rea", "pat"])
+def test_who_may_not_write_changes_nothing(api: Api, project: Project, user: str) -> None:
+    lake = project.lake
+    before = [(ref.name, ref.head) for ref in lake.refs()]
+    for method, path, body in (
+        ("POST", "branches", {"name": "mine"}),
+        ("POST", "tags", {"name": "v1"}),
+        ("DELETE", "branches/dev", {}),
+        ("POST", "publish", {"branch": "dev"}),
+        ("POST", "publish", {"branch": "dev", "dry_run": True}),
+        ("POST", "revert", {"commit": lake.at("dev").commit.id, "on": "dev"}),
+        ("POST", "revert", {"to": "dev~1", "on": "dev"}),
+        ("POST", "runs", {}),
+        ("POST", "runs", {"on": "dev"}),
+    ):
+        assert api.refused(method, path, json=body, **by(user))[0] in (400, 403), (path, body)
+    assert [(ref.name, ref.head) for ref in lake.refs()] == before
+    assert lake.runs() == []
+
+
+def test_a_writer_makes_its_branches_and_leaves_main_and_other_schemas_alone(api: Api, lake: Lake) -> None:
+    head = lake.at("main").commit
+    assert api.ask("POST", "branches", json={"name": "idea", "at": "main"}, **by("wil")).status_code == 201
+    assert api.refused("POST", "branches", json={"name": "other"}, **by("wil"))[0] == 403
+    assert api.refused("POST", "publish", json={"branch": "dev"}, **by("wil"))[0] == 403  # to main
+    assert api.refused("POST", "publish", json={"branch": "dev", "into": "idea"}, **by("wil"))[0] == 403  # a secret
+    write(lake, "gold.plain", ONE_MORE, "idea")
+    assert api.refused("POST", "publish", json={"branch": "idea"}, **by("wil"))[0] == 403
+    made = api.ask("POST", "revert", json={"commit": lake.at("idea").commit.id, "on": "idea"}, **by("wil"))
+    assert (made.status_code, made.json()["author"]) == (200, "wil")
+    assert api.refused("POST", "runs", json={"on": "dev"}, **by("wil"))[0] == 403
+    assert api.ask("DELETE", "branches/idea", **by("wil")).status_code == 200
+    assert lake.at("main").commit == head
+
+
+def test_who_may_write_main_publishes_under_its_own_name(api: Api, lake: Lake) -> None:
+    done = api.ask("POST", "publish", json={"branch": "dev"}, **by("kim"))
+    assert done.status_code == 200
+    newest = next(iter(lake.log()))
+    assert (newest.id, newest.author) == (done.json()["commit"], "kim")
+
+
+def test_the_present_is_all_that_is_read_without_history(api: Api) -> None:
+    assert api.get("refs/dev/tables", **by("pat"))
+    for path in ("refs/dev/log", "refs/dev~1/tables", "diff?from=main~1&to=main"):
+        assert api.refused("GET", path, **by("pat"))[0] == 403, path
