@@ -113,7 +113,7 @@ def test_diff_counts_companions_and_shows_their_rows_when_they_are_named(mere: S
         iceberg_tables.append(lake, name, 9, ref="later")
     shown = mere("diff", "later", "--rows").stdout
     assert shown.count("rows compared") == 2
-    assert "and 2 companions of these tables: gold.t__loads, gold.t__quarantine; for the rows" in shown
+    assert "and 2 companions of these tables: gold.t__loads, gold.t__quarantine; to see their rows, name them" in shown
     assert "changed gold.t__loads" not in shown
     assert "changed gold.alone__loads" in shown, "it belongs to nothing"
     named = mere("diff", "later", "--rows", "--table", "gold.t__loads").stdout
