@@ -96,10 +96,10 @@ def spark_on(warm_jvm: None) -> Iterator[OpenSession]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """One Postgres for the whole suite; a test takes a database of its own."""
-    from tests.services.postgres import Postgres
+    from tests.services.postgres import Postgres, in_memory
 
     # Not below pytest's own folder, which only its owner may enter.
-    with tempfile.TemporaryDirectory(prefix="mere-pg-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mere-pg-", dir=in_memory()) as folder:
         Path(folder).chmod(0o755)
         server = Postgres(Path(folder) / "server")
         server.start()
