@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,27 @@ class Place:
             "AWS_SECRET_ACCESS_KEY": self.s3.secret_key,
             "AWS_ENDPOINT_URL": self.s3.endpoint,
         }
+
+
+class Kept:
+    """A lake that was made once, for many tests. Its files never change: its catalog is all that is put back."""
+
+    def __init__(self, at: Place, request: pytest.FixtureRequest) -> None:
+        """Nobody may have it open."""
+        self._at = at
+        self._request = request
+        self._file = Path(at.path, "catalog.db")
+        self._content = b"" if at.catalog else self._file.read_bytes()
+
+    def again(self) -> Place:
+        if self._at.catalog is None:
+            for path in self._file.parent.glob("catalog.db*"):
+                path.unlink()
+            self._file.write_bytes(self._content)
+            return self._at
+        server: Postgres = self._request.getfixturevalue("postgres_server")
+        name = self._at.catalog.rpartition("/")[2]
+        return replace(self._at, catalog=server.new_database(f"lake_{secrets.token_hex(6)}", like=name))
 
 
 def place(kind: str, folder: Path, request: pytest.FixtureRequest) -> Place:

@@ -54,9 +54,10 @@ class Postgres:
             self._process.wait(30)
             self._process = None
 
-    def new_database(self, name: str) -> str:
+    def new_database(self, name: str, like: str = "template1") -> str:
+        """`like`: one to which nobody is connected."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{like}"')
         return self.url(name)
 
     def _initialise(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Entries
-from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
+from tests.lake.places import LOCAL, POSTGRES, S3, Kept, Place, place
 
 
 class Crash(BaseException):
@@ -47,9 +47,16 @@ def no_hook_is_left() -> Iterator[None]:
     faults.hook = None
 
 
-@pytest.fixture(params=[LOCAL, POSTGRES, pytest.param(S3, marks=pytest.mark.long)])
-def at(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return place(request.param, tmp_path, request)
+@pytest.fixture(scope="module", params=[LOCAL, POSTGRES, pytest.param(S3, marks=pytest.mark.long)])
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    at = place(request.param, tmp_path_factory.mktemp("crash"), request)
+    prepared(at).close()
+    return Kept(at, request)
+
+
+@pytest.fixture
+def at(kept: Kept) -> Place:
+    return kept.again()
 
 
 def prepared(at: Place) -> Lake:
@@ -75,7 +82,7 @@ def everything(lake: Lake) -> dict[str, tuple[str, Entries]]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_points_of_failure_are_all_known(verb: str, at: Place) -> None:
-    lake = prepared(at)
+    lake = at.open()
     reached: list[str] = []
     faults.hook = reached.append
     VERBS[verb](lake)
@@ -84,7 +91,7 @@ def test_the_points_of_failure_are_all_known(verb: str, at: Place) -> None:
 
 @pytest.mark.parametrize(("verb", "point"), STEPS)
 def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, at: Place) -> None:
-    lake = prepared(at)
+    lake = at.open()
     before = everything(lake)
 
     def fail(name: str) -> None:
@@ -103,7 +110,7 @@ def test_a_failure_leaves_the_lake_before_or_after(verb: str, point: str, at: Pl
     [("publish", "commit.moved"), ("publish", "commit.durable"), ("publish of a run", "commit.followed")],
 )
 def test_a_killed_process_leaves_the_lake_before_or_after(verb: str, point: str, at: Place) -> None:
-    lake = prepared(at)
+    lake = at.open()
     before = everything(lake)
     script = f"""
 import os, signal

@@ -383,9 +383,8 @@ def test_packed_text_is_read(shop: MakeShop) -> None:
 
 POINTS = ["load.reading", "load.written", "load.put_aside", "load.batch", "load.recorded", "run.written"]
 POINTS += ["run.audited", "run.signed", "run.publishing", "properties.written", "publish.prepared", "commit.recorded"]
-# One before, one in and one after what a load writes, and one of the publish; all of them in the long run.
+# One in and one after what a load writes, and one of the publish; all of them in the long run.
 KILLS = [
-    ("load.reading", "again"),
     ("load.written", "resume"),
     ("load.recorded", "again"),
     ("commit.recorded", "resume"),

@@ -79,6 +79,7 @@ def test_two_runs_of_one_project_at_once(shop: MakeShop, catalog: str | None) ->
     assert it.branches() == ["main"]
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_two_processes_at_once(shop: MakeShop) -> None:
     it = shop(FILES)
