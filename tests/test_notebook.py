@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from mere import notebook
+from mere.errors import InvalidName
+from mere.names import TableName
 from mere.notebook import Column, Listing
 
 HOSTILE = "<script>alert('x')</script>\u202e\x1b[31m&"
@@ -34,8 +38,18 @@ def test_a_table_without_rows_is_left_out() -> None:
     assert notebook.table([Column("a")], []) == ""
 
 
+def test_an_error_shows_the_line_that_led_to_it_and_its_remedy() -> None:
+    with pytest.raises(InvalidName) as raised:
+        TableName.parse("no name")
+    assert raised.value._render_traceback_() == [
+        '----> TableName.parse("no name")',
+        "InvalidName: 'no name' is not a table name.\nWrite schema.table, such as gold.daily_revenue.",
+    ]
+
+
 def test_a_listing_is_a_list_that_shows_itself() -> None:
     listing = Listing([1, 2], "numbers", [Column("number", right=True)], lambda each: (each,))
     assert listing == [1, 2]
     assert "numbers" in listing._repr_html_()
     assert ">2</td>" in listing._repr_html_()
+    assert "no numbers" in Listing([], "numbers", [Column("number")], lambda each: (each,))._repr_html_()

@@ -59,6 +59,17 @@ class MereError(Exception):
         self.message = message
         self.remedy = remedy
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in a notebook: the line of the caller that led here, and what the error says."""
+        from itertools import takewhile
+        from pathlib import Path
+        from traceback import extract_tb
+
+        package = str(Path(__file__).parent)
+        outside = takewhile(lambda frame: not frame.filename.startswith(package), extract_tb(self.__traceback__))
+        lines = [frame.line for frame in outside if frame.line]
+        return [*(f"----> {line}" for line in lines[-1:]), f"{type(self).__name__}: {self}"]
+
     def __str__(self) -> str:
         return f"{self.message}\n{self.remedy}" if self.remedy else self.message
 

@@ -55,7 +55,7 @@ def lines(texts: Iterable[str]) -> str:
 
 
 class Listing(list[Item], Generic[Item]):
-    """A list that shows itself as a table in a notebook."""
+    """A list that shows itself as a table in a notebook. `title`: what it is a list of, such as `runs`."""
 
     def __init__(
         self, items: Iterable[Item], title: str, columns: Sequence[Column], cells: Callable[[Item], Sequence[object]]
@@ -64,7 +64,8 @@ class Listing(list[Item], Generic[Item]):
         self._title, self._columns, self._cells = title, columns, cells
 
     def _repr_html_(self) -> str:
-        return shown(self._title, table(self._columns, map(self._cells, self)))
+        title = self._title if self else f"no {self._title}"
+        return shown(title, table(self._columns, map(self._cells, self)))
 
 
 def _text(text: str) -> str:

@@ -21,6 +21,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 
 def test_a_lake_says_where_and_what_it_is(lake: Lake) -> None:
     assert repr(lake) == f"<Lake {lake.location}, catalog in the SQLite file catalog.db>"
+    assert repr(lake.at("main")) == f"<TableSet main at commit {lake.at().commit.short_id}: 2 tables>"
     lake.close()
     assert lake.location in repr(lake)
 
@@ -39,6 +40,7 @@ def test_results_show_themselves(lake: Lake) -> None:
         "diff": diff,
         "publication": publication,
         "runs": lake.runs(),
+        "refs": lake.refs(),
         "sql": lake.sql("from gold.orders"),
     }
     for name, each in shown.items():

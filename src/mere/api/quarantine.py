@@ -15,7 +15,7 @@ from mere.pipeline.run.request import Project, Request
 def quarantined(lake: Lake, tables: Names, at: str) -> Listing[Quarantine]:
     """By table, rule and run; of all tables if none is named."""
     columns = (Column("table"), Column("rows", True), Column("rules"))
-    return Listing(quarantines(lake, _owners(tables), at), f"quarantine on {at}", columns, _cells)
+    return Listing(quarantines(lake, _owners(tables), at), f"rows in quarantine on {at}", columns, _cells)
 
 
 def _cells(of: Quarantine) -> tuple[object, ...]:

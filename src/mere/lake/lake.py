@@ -16,7 +16,7 @@ from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
 from mere.lake.log.history import Log
-from mere.lake.log.refs import Ref, RefKind
+from mere.lake.log.refs import Ref, RefKind, listing
 from mere.lake.query.tables import TableSet
 from mere.lake.refs import attempts, engines, history, leases
 from mere.lake.refs.guards import Guard
@@ -106,8 +106,8 @@ class Lake:
 
     # refs
 
-    def refs(self, *kinds: RefKind) -> list[Ref]:
-        return [ref for ref in self.store.refs() if not kinds or ref.kind in kinds]
+    def refs(self, *kinds: RefKind) -> Listing[Ref]:
+        return listing(ref for ref in self.store.refs() if not kinds or ref.kind in kinds)
 
     def resolve(self, ref: str) -> Resolved:
         return resolve(self.store, ref)
@@ -355,10 +355,10 @@ class Lake:
 
     def runs(self, limit: int = 20) -> Listing[Run]:
         """The last runs, newest first."""
-        from mere.lake.log.run_list import listing
+        from mere.lake.log.run_list import listing as listed
 
         now = self.store.now()
-        return listing(run.seen(now) for run in self.store.runs(limit))
+        return listed(run.seen(now) for run in self.store.runs(limit))
 
     def end_run(self, id_: str, *, author: str | None = None) -> Ended:
         """End a run, whoever has it and wherever that is: it publishes nothing any more. What it built stays, on the

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from mere.lake.log.commits import Commit
+from mere.notebook import Column, Listing
+from mere.words import moment
 
 
 class RefKind(StrEnum):
@@ -41,3 +44,15 @@ class Ref:
             "created_at": self.created_at.isoformat(timespec="milliseconds"),
             "created_by": self.created_by,
         }
+
+
+_COLUMNS = (Column("name"), Column("kind"), Column("from"), Column("created"), Column("by"))
+
+
+def listing(refs: Iterable[Ref]) -> Listing[Ref]:
+    """Refs as one table in a notebook."""
+    return Listing(refs, "refs", _COLUMNS, _cells)
+
+
+def _cells(ref: Ref) -> tuple[object, ...]:
+    return ref.name, ref.kind, ref.parent, moment(ref.created_at), ref.created_by

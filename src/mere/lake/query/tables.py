@@ -14,7 +14,7 @@ from mere.lake.log.commits import Commit, Entries, Entry, Key, Kind, Space
 from mere.lake.refs.premises import Premises
 from mere.names import MAIN, TableName, near
 from mere.notebook import Column
-from mere.words import moment, size
+from mere.words import counted, moment, size
 
 if TYPE_CHECKING:
     from mere.lake.query import Limits
@@ -69,6 +69,9 @@ class TableSet:
 
     def is_view(self, table: str | TableName) -> bool:
         return self.entry(table).kind is Kind.VIEW
+
+    def __repr__(self) -> str:
+        return f"<TableSet {self.ref} at commit {self.commit.short_id}: {counted(len(self.tables), 'table')}>"
 
     def to_dict(self) -> dict[str, Any]:
         """What `mere tables --json` prints."""
