@@ -78,10 +78,22 @@ def test_every_room_has_tests() -> None:
     assert sorted(name for name in names if not any((ROOT / "tests" / name).rglob("test_*.py"))) == []
 
 
-def test_every_room_is_in_the_picture_of_the_tree() -> None:
+def test_the_picture_of_the_tree_has_every_room_and_no_other() -> None:
     picture = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("```text")[2].partition("```")[0]
-    drawn = set(re.findall(r"(\w+)/", picture)) | {"mere"}
-    assert sorted(room.name for room in ROOMS if room.name not in drawn) == []
+    drawn: list[str] = []
+    above: list[str] = []
+    for indent, name, about in re.findall(r"^( *)([\w/]+)/(.*)$", picture, re.MULTILINE):
+        above = [*above[: len(indent) // 2], name]
+        drawn.append("/".join(above))
+        assert about.strip() or name == "src/mere", name
+    assert sorted(drawn) == [room.relative_to(ROOT).as_posix() for room in ROOMS]
+
+
+def test_what_the_guide_for_changes_names_is_there() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| to change | go to |")[2]
+    places = [name for row in table.partition("\n\n")[0].splitlines() for name in re.findall(r"`([\w./]+)`", row)]
+    assert len(places) > 10
+    assert [each for each in places if not (ROOT / "src/mere" / each).exists() and not (ROOT / each).exists()] == []
 
 
 def test_no_modules_import_each_other_in_a_circle_not_even_inside_of_functions() -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
-from mere.words import counted
+from mere.text.words import counted
 
 _SHOWN = 5  # windows that are told one by one
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

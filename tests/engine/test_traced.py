@@ -12,7 +12,7 @@ from mere.names import TableName
 from mere.pipeline.build.lineage import is_traced, traced
 from mere.project.kinds import Kind
 from mere.project.model import Input, Model, Python
-from mere.sql.spark_plan import Kept
+from mere.sql.lineage.spark_plan import Kept
 from tests.conftest import OpenSession
 from tests.engine.conftest import OpenWarm
 

@@ -10,7 +10,7 @@ from mere.names import TableName
 from mere.project.lineage import ColumnName, Edge, EdgeKind, Lineage, reached, readers_of
 from mere.project.load import load
 from mere.project.schemas import KnownPlans, KnownSchemas, code_of, with_views
-from mere.sql.spark_plan import Kept, PlanLineage
+from mere.sql.lineage.spark_plan import Kept, PlanLineage
 from tests.lake import iceberg_tables
 from tests.lake.query.test_views import view
 from tests.project.conftest import MakeProject, ProjectFolder

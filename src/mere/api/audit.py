@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mere import notebook
 from mere.audits.engines import columns_at, duckdb_sql
 from mere.audits.evaluate import Finding, State
 from mere.errors import QueryError
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
 from mere.names import TableName
-from mere.notebook import Column
-from mere.words import counted
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import counted
 
 _MARKS = {State.OK: "·", State.WARNED: "!", State.FAILED: "✗", State.ERROR: "✗"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mere import notebook
-from mere.notebook import Column
 from mere.project.check.findings import Finding
-from mere.words import counted
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import counted
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from mere import notebook
 from mere.api.choice import Choice
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
-from mere.notebook import Column
 from mere.pipeline.plan import steps
 from mere.pipeline.plan.facts import facts
 from mere.pipeline.plan.steps import Action, LeftBehind, Load, Step
 from mere.pipeline.run import request
 from mere.pipeline.run.documents import plan_document
 from mere.project.check.findings import Finding
-from mere.words import counted, size
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import counted, size
 
 _MARKS = {
     Action.SKIP: "·",

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from mere.lake.query.tables import TableSet
     from mere.lake.refs.attempts import Ended
     from mere.lake.upkeep.cleaning import Deleted
-    from mere.notebook import Listing
     from mere.pipeline.plan.retry import Quarantine
     from mere.pipeline.run import request
     from mere.testing.create import Created
+    from mere.text.notebook import Listing
 
 
 class Project:

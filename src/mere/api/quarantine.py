@@ -6,10 +6,10 @@ from mere.api.choice import Names, names_of
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.names import TableName, near
-from mere.notebook import Column, Listing
 from mere.pipeline.plan.retry import Quarantine, quarantines, to_retry
 from mere.pipeline.plan.steps import Wish
 from mere.pipeline.run.request import Project, Request
+from mere.text.notebook import Column, Listing
 
 
 def quarantined(lake: Lake, tables: Names, at: str) -> Listing[Quarantine]:

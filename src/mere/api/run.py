@@ -9,16 +9,17 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from mere import config, notebook
+from mere import config
 from mere.api.events import Began, Ended, Event, Listener, Outcome, RunState, Warned, event_of
 from mere.api.plan import Plan
 from mere.errors import MereError, RunLost, UsageError
 from mere.lake.log.commits import Commit
 from mere.lake.log.runs import Run, RunStatus
-from mere.notebook import Column
 from mere.pipeline.run import request
 from mere.pipeline.run.leased import Stopped
 from mere.pipeline.run.record import said
+from mere.text import notebook
+from mere.text.notebook import Column
 
 # What is to be done: made when the run begins, so that what goes wrong with it is told, too. None: nothing.
 Prepare = Callable[[], tuple[request.Project, request.Request] | None]

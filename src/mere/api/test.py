@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mere import notebook
 from mere.config import SparkSettings
 from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
-from mere.notebook import Column
 from mere.pipeline.run.request import Project
 from mere.project.cases import read_cases
 from mere.project.load import Loader
 from mere.testing.run import Outcome, chosen, run_cases
-from mere.words import counted
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import counted
 
 # Is told each outcome as it comes, and how many there will be.
 Watcher = Callable[[Outcome, int], None]

@@ -42,7 +42,7 @@ from mere.entries import Entry, nearest
 from mere.errors import InvalidName
 from mere.names import TableName, parse_age
 from mere.sql.spelling.spark import text_literal
-from mere.words import counted
+from mere.text.words import counted
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -15,8 +15,8 @@ from mere.audits.builtin import Question, Scope, question, scan
 from mere.audits.rules import Freshness, Key, MaxChange, RowCount, Severity
 from mere.errors import MereError
 from mere.names import TableName
+from mere.text.words import counted
 from mere.windows import instant, stamp
-from mere.words import counted
 
 SAMPLE = 5
 

@@ -16,7 +16,7 @@ from mere.audits.evaluate import SAMPLE, Finding, Rows, State
 from mere.audits.rules import TIME, AcceptedValues, Assert, NotNull, Relationships
 from mere.names import TableName
 from mere.sql.spelling.spark import name_of, quoted, text_literal
-from mere.words import counted
+from mere.text.words import counted
 
 # What a quarantine has besides the columns of its table.
 RULES, RUN, AT, FROM, TO = "_rules", "_run", "_at", "_from", "_to"

@@ -12,7 +12,7 @@ from mere.cli import logs
 from mere.cli.commands import MODULES, as_typed
 from mere.cli.repeated import refuse_repeated
 from mere.errors import MereError
-from mere.printable import printable
+from mere.text.printable import printable
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from mere.printable import printable
+from mere.text.printable import printable
 
 # It repeats the statements that it does not know, whoever sent them.
 _SILENT = ("sqlglot",)

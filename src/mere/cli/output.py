@@ -21,8 +21,8 @@ from mere.errors import LakeError, UsageError
 from mere.lake.lake import Lake
 from mere.lake.refs.clock import skew
 from mere.names import parse_age
-from mere.notebook import Column
-from mere.printable import printable
+from mere.text.notebook import Column
+from mere.text.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import click
 
 from mere.cli.output import print_table
-from mere.notebook import Column
-from mere.values import cell, is_number, plain
+from mere.text.notebook import Column
+from mere.text.values import cell, is_number, plain
 
 
 class Named(Protocol):

@@ -21,7 +21,7 @@ from mere.lake.upkeep.gc import GRACE, KEEP_RUNS
 from mere.lake.upkeep.leavings import Policy, find_leavings
 from mere.names import MAIN, TableName
 from mere.sql.spelling.standard import quoted
-from mere.words import counted
+from mere.text.words import counted
 
 MOST_TABLES = 200  # of main are looked at, spread evenly
 MEND = "Recreate them: mere doctor --mend"

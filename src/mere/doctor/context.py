@@ -16,8 +16,8 @@ from mere.engine.jvm import java
 from mere.engine.jvm.jars import LOCAL, Jar, needed
 from mere.errors import LakeError, MereError
 from mere.lake.lake import Lake
+from mere.lake.place.places import database_of
 from mere.lake.refs.engines import spark_catalog
-from mere.lake.refs.places import database_of
 from mere.lake.storage.port import Storage, local_path
 from mere.lake.store.health import PROBE, Database
 from mere.names import MAIN

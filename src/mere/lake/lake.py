@@ -17,11 +17,11 @@ from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
 from mere.lake.log.history import Log
 from mere.lake.log.refs import Ref, RefKind, listing
+from mere.lake.place.mainfile import remember
+from mere.lake.place.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.query.tables import TableSet
 from mere.lake.refs import attempts, engines, history, leases
 from mere.lake.refs.guards import Guard
-from mere.lake.refs.mainfile import remember
-from mere.lake.refs.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.refs.publish import Publication, Request, publish
 from mere.lake.refs.resolve import Resolved, resolve
 from mere.lake.storage import storage_at
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mere.lake.upkeep.deletion import Deletion
     from mere.lake.upkeep.gc import Sweep
     from mere.lake.upkeep.relocate import Progress, Relocation
-    from mere.notebook import Listing
+    from mere.text.notebook import Listing
 
 
 class Lake:

@@ -125,7 +125,7 @@ class _Plain(pickle.Unpickler):
 def stamp() -> str:
     """Stands for the code that reads a project: a newer mere or sqlglot may read something else in the same text."""
     home = Path(__file__).parents[1]
-    rooms = ("project", "audits", "sources", "sql", "lake/iceberg", "lake/query")
+    rooms = ("project", "audits", "sources", "sql", "lake/iceberg", "lake/query", "text")
     files = [*home.glob("*.py"), *(path for room in rooms for path in (home / room).rglob("*.py"))]
     about = sorted((str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files)
     return hashlib.sha256(repr((about, _sqlglot_version())).encode()).hexdigest()

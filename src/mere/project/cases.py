@@ -20,8 +20,8 @@ from mere.project.kinds import Kind
 from mere.project.load import TESTS, Files
 from mere.project.model import Model
 from mere.project.problems import Problems
+from mere.text.words import counted
 from mere.windows import Span, instant
-from mere.words import counted
 
 _EVERY = ("model", "vars")
 _PLAIN = ("now", "window", "given", "this", "expect")

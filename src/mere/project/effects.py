@@ -9,9 +9,20 @@ from sqlglot import exp, parse_one
 
 from mere.audits.quarantine import RowRule, row_rules
 from mere.project.model import Model
-from mere.sql.derivation import ANY, NOTHING, ColumnName, Made, Origins, Output, Place, Relation, as_conditions, joined
 from mere.sql.duckdb.translate import SparkView
-from mere.sql.spark_plan import PlanLineage
+from mere.sql.lineage.derivation import (
+    ANY,
+    NOTHING,
+    ColumnName,
+    Made,
+    Origins,
+    Output,
+    Place,
+    Relation,
+    as_conditions,
+    joined,
+)
+from mere.sql.lineage.spark_plan import PlanLineage
 
 
 def of_plan(model: Model, plan: PlanLineage) -> Relation:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from mere.names import TableName
 from mere.project.graph import Graph
 from mere.project.model import Model, Python, Sql
-from mere.sql.derivation import ANY, NOTHING, ColumnName, Made, Origins, Place, Relation
+from mere.sql.lineage.derivation import ANY, NOTHING, ColumnName, Made, Origins, Place, Relation
 
 if TYPE_CHECKING:
     from mere.sql.columns import Schemas
-    from mere.sql.spark_plan import PlanLineage
+    from mere.sql.lineage.spark_plan import PlanLineage
 
 __all__ = ["ANY", "ColumnName", "Edge", "EdgeKind", "Lineage", "Reader", "reached", "readers_of"]
 
@@ -193,7 +193,7 @@ class Lineage:
 
         from mere.project.effects import of_plan, with_settings
         from mere.sql.duckdb.translate import SparkView
-        from mere.sql.relations import relation_of
+        from mere.sql.lineage.relations import relation_of
 
         if not isinstance(model.body, Sql):
             return _Query(with_settings(model, of_plan(model, self._plans[model.name])), {})

@@ -17,7 +17,7 @@ from mere.project.files.seed import columns_of
 from mere.project.graph import Graph
 from mere.project.kinds import Kind
 from mere.project.model import Csv, Input, Model, Python, Sql
-from mere.sql.spark_plan import Kept, PlanLineage
+from mere.sql.lineage.spark_plan import Kept, PlanLineage
 
 if TYPE_CHECKING:
     from mere.lake.query.tables import TableSet

@@ -24,7 +24,7 @@ from mere.sources.pattern import is_on_web
 from mere.sources.source import Files, Portion
 
 if TYPE_CHECKING:
-    from mere.sources import download
+    from mere.sources.web import download
 
 Progress = Callable[[int, int | None], None]  # bytes that are there, and of how many
 
@@ -160,12 +160,12 @@ class _Fetcher:
     # From the web
 
     def _address(self, portion: Portion) -> download.Address:
-        from mere.sources import download
+        from mere.sources.web import download
 
         return download.address(self.files.location, portion.location)
 
     def _from_web(self, portion: Portion, part: Path) -> None:
-        from mere.sources import download, http
+        from mere.sources.web import download, http
 
         furthest = 0
 
@@ -190,7 +190,7 @@ class _Fetcher:
             raise unanswered(portion.location, "fetched", failure) from None
 
     def _from_web_once(self, portion: Portion, part: Path) -> None:
-        from mere.sources import download, http
+        from mere.sources.web import download, http
 
         # Only with a strong ETag can the rest be asked for: a weak one does not say that the bytes are the same.
         resumes = _is_etag(portion.version) and not portion.version.startswith("W/")

@@ -23,7 +23,7 @@ from mere.windows import FIRST, Span
 if TYPE_CHECKING:
     from mere.lake.storage.port import StoredFile
     from mere.lake.storage.s3 import S3Storage
-    from mere.sources import download, http
+    from mere.sources.web import download, http
 
 _SIDE_BY_SIDE = 8
 _MOST_WINDOWS = 10_000
@@ -224,7 +224,7 @@ def _on_web(files: Files, pattern: Pattern, wait: Callable[[float], None]) -> li
 
 def _asked(files: Files, location: str, wait: Callable[[float], None]) -> download.Facts | str | None:
     """None: it is not there. A text: the server does not give it out."""
-    from mere.sources import download, http
+    from mere.sources.web import download, http
 
     address = download.address(files.location, location)
     try:

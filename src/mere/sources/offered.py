@@ -126,7 +126,7 @@ def _last(loaded: Iterable[Loaded], *, has_cursor: bool) -> Loaded | None:
 def _offered(feed: Feed, last: Loaded | None) -> Portion | None:
     match feed:
         case Rest():
-            from mere.sources import rest
+            from mere.sources.web import rest
 
             return rest.offered(feed, last)
         case Database():

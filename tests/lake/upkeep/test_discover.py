@@ -19,7 +19,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from mere.engine.session import Session
 from mere.errors import LakeError, MereError, Unguarded, UsageError
 from mere.lake.lake import Lake
-from mere.lake.refs.mainfile import remember
+from mere.lake.place.mainfile import remember
 from mere.lake.storage.port import LocalStorage
 from mere.lake.upkeep.discover import discover
 from tests.services.postgres import PASSWORD, Postgres

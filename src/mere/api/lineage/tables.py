@@ -14,7 +14,7 @@ from mere.names import TableName
 from mere.project.graph import Graph
 from mere.project.lineage import EdgeKind
 from mere.project.model import Model
-from mere.words import counted
+from mere.text.words import counted
 
 # Beyond this, Mermaid draws nothing.
 _DRAWN = 500

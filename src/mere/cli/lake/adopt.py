@@ -8,8 +8,8 @@ from mere.cli.lake.log import message_option
 from mere.cli.output import example, json_option, open_lake, print_json, print_table, say
 from mere.lake.log.commits import Kind
 from mere.lake.upkeep.adopt import Adoption, Candidate
-from mere.notebook import Column
-from mere.words import counted, size
+from mere.text.notebook import Column
+from mere.text.words import counted, size
 
 
 @click.command(

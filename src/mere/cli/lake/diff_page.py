@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mere.lake.diff.diff import Diff, TableDiff
 from mere.lake.diff.lines import namespace_line, rows_lines, table_details, table_line
 from mere.lake.query.tables import TableSet
-from mere.values import cell
-from mere.words import counted, moment
+from mere.text.values import cell
+from mere.text.words import counted, moment
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff

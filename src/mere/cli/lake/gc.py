@@ -12,7 +12,7 @@ from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.storage.port import place
 from mere.lake.upkeep.gc import GRACE, KEEP_RUNS, Kept, Sweep
-from mere.words import counted, moment, size
+from mere.text.words import counted, moment, size
 
 _NAMES = 5
 

@@ -8,8 +8,8 @@ import click
 
 from mere.cli.output import example, json_option, open_lake, print_json, print_table
 from mere.lake.query.growth import Step
-from mere.notebook import Column
-from mere.words import size
+from mere.text.notebook import Column
+from mere.text.words import size
 
 
 @click.command(epilog=example("mere growth bronze.trips", "mere growth bronze.trips --at main@2d --json"))

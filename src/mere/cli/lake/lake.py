@@ -12,7 +12,7 @@ from mere.cli.output import example, json_option, lake_address, print_json, say
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.upkeep.deletion import Removal
-from mere.words import counted, size
+from mere.text.words import counted, size
 
 _NAMED = 20
 

@@ -14,7 +14,7 @@ from mere.lake.log.commits import Commit, change_lines
 from mere.lake.log.refs import RefKind
 from mere.lake.refs.publish import Publication
 from mere.names import run_of
-from mere.words import counted, moment
+from mere.text.words import counted, moment
 
 message_option = click.option("-m", "--message", help="The reason, shown by mere log.")
 

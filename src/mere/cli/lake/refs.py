@@ -13,8 +13,8 @@ from mere.config import find_project
 from mere.errors import UsageError
 from mere.lake.lake import Lake
 from mere.lake.log.refs import Ref, RefKind
-from mere.notebook import Column
-from mere.words import moment
+from mere.text.notebook import Column
+from mere.text.words import moment
 
 
 def _ref_json(lake: Lake, ref: Ref) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from mere.lake.iceberg.keys import names_in
 from mere.lake.log.commits import growth
 from mere.lake.query import Limits
 from mere.lake.query.show import Description, Moment, history
-from mere.notebook import Column
-from mere.values import cell
-from mere.words import counted, moment, size
+from mere.text.notebook import Column
+from mere.text.values import cell
+from mere.text.words import counted, moment, size
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff

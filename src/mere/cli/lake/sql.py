@@ -9,7 +9,7 @@ import click
 
 from mere.cli import rows as rendering
 from mere.cli.output import example, json_option, open_lake, print_json, print_table, say, spark_settings
-from mere.words import moment
+from mere.text.words import moment
 
 
 @click.command(epilog=example("mere tables", "mere tables --at dev", "mere tables --at main@2h"))

@@ -12,8 +12,8 @@ from mere.api.audit import AuditResult, in_duckdb
 from mere.audits.evaluate import Finding, State
 from mere.cli.output import example, json_option, open_project, print_json, print_table, say
 from mere.lake.lake import Lake
-from mere.notebook import Column
-from mere.values import cell
+from mere.text.notebook import Column
+from mere.text.values import cell
 
 
 @click.command(

@@ -45,8 +45,8 @@ from mere.lake.lake import Lake
 from mere.pipeline.plan.steps import Action
 from mere.pipeline.run.record import said
 from mere.project.kinds import Kind
-from mere.words import counted
-from mere.words import size as bytes_shown
+from mere.text.words import counted
+from mere.text.words import size as bytes_shown
 
 OpenLake = Callable[[], Lake]
 Result = TypeVar("Result")

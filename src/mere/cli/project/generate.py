@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mere.cli.output import example, json_option, print_json, progress, say
+from mere.text.words import counted, size
 from mere.windows import instant
-from mere.words import counted, size
 
 if TYPE_CHECKING:
     from mere.generate.files import Dataset

@@ -15,12 +15,12 @@ from mere.cli.output import example, json_option, print_json, say
 from mere.engine.jvm import java as jvm
 from mere.errors import BucketMissing, ConfigError, LakeNotFound, UsageError
 from mere.lake.lake import Lake
-from mere.lake.refs.places import open_store
+from mere.lake.place.places import open_store
 from mere.lake.storage import storage_at
 from mere.lake.storage.port import place
 from mere.project import examples, ignored
 from mere.project.load import FOLDERS
-from mere.words import counted, size
+from mere.text.words import counted, size
 
 if TYPE_CHECKING:
     from mere.generate.files import Written

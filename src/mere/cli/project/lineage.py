@@ -13,7 +13,7 @@ from mere.cli.output import example, json_option, open_project, print_json, say,
 from mere.errors import UsageError
 from mere.names import TableName
 from mere.project.lineage import ANY, ColumnName, Edge, EdgeKind
-from mere.words import counted
+from mere.text.words import counted
 
 
 @click.command(

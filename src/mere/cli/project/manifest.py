@@ -8,7 +8,7 @@ import click
 
 from mere.api.manifest import Manifest
 from mere.cli.output import example, json_option, open_project, print_json, say
-from mere.words import counted
+from mere.text.words import counted
 
 
 @click.command(epilog=example("mere manifest --json", "mere manifest --at main@1d --json > manifest.json"))

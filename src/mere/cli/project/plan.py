@@ -12,7 +12,7 @@ from mere.cli.commands import as_typed
 from mere.cli.output import Command, example, json_option, open_project, print_json, print_table, say
 from mere.pipeline.plan.steps import LeftBehind
 from mere.project.check.findings import Finding
-from mere.words import counted
+from mere.text.words import counted
 
 # The exit codes of `mere plan --exit-code`.
 _STATES = {PlanState.NOTHING: 0, PlanState.WORK: 3, PlanState.DECISION: 4}

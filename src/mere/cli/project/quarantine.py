@@ -11,8 +11,8 @@ from mere.api.quarantine import quarantined
 from mere.cli.output import example, json_option, open_lake, print_json, print_table, say
 from mere.cli.project.events import Watch, open_to_run
 from mere.errors import UsageError
-from mere.notebook import Column
-from mere.words import counted, moment
+from mere.text.notebook import Column
+from mere.text.words import counted, moment
 
 _at_option = click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
 

@@ -22,10 +22,10 @@ from mere.lake.log.runs import RunStatus
 from mere.lake.refs.attempts import Ended
 from mere.lake.refs.clock import length
 from mere.names import run_of
-from mere.notebook import Column
 from mere.pipeline.run.request import IfRunning
-from mere.words import moment
-from mere.words import size as bytes_shown
+from mere.text.notebook import Column
+from mere.text.words import moment
+from mere.text.words import size as bytes_shown
 
 
 @click.command(

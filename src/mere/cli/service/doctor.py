@@ -13,7 +13,7 @@ import click
 from mere import config
 from mere.cli.commands import as_typed
 from mere.cli.output import example, json_option, open_lake, print_json
-from mere.words import counted
+from mere.text.words import counted
 
 if TYPE_CHECKING:
     from mere.doctor import Check, Finding

@@ -15,8 +15,8 @@ from mere.engine.warm.discovery import Engine
 from mere.engine.warm.pulse import Pulse
 from mere.errors import UsageError
 from mere.lake.lake import Lake
+from mere.text.words import counted, size
 from mere.windows import stamp
-from mere.words import counted, size
 
 
 @click.group(epilog=example("mere engine start", "mere engine status", "mere engine stop"))

@@ -19,7 +19,7 @@ from mere.cli import logs
 from mere.cli.output import Age, example, json_option, open_lake, open_project, print_json, say
 from mere.cli.service.user import roles_option, shown_schemas, users_option
 from mere.errors import ConfigError, UsageError
-from mere.words import counted
+from mere.text.words import counted
 
 if TYPE_CHECKING:
     import ssl

@@ -12,8 +12,8 @@ from mere.cli.output import Age, example, json_option, print_json, print_table, 
 from mere.cli.service.user import roles_option, users_file, users_option
 from mere.errors import UsageError
 from mere.names import near
-from mere.notebook import Column
-from mere.words import moment
+from mere.text.notebook import Column
+from mere.text.words import moment
 
 if TYPE_CHECKING:
     from mere.serve.access.tokens import Token, Tokens

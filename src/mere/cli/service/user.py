@@ -11,8 +11,8 @@ import click
 from mere import config
 from mere.cli.output import Command, example, json_option, open_lake, print_json, print_table, say
 from mere.errors import UsageError
-from mere.notebook import Column
-from mere.words import counted
+from mere.text.notebook import Column
+from mere.text.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mere import notebook
 from mere.errors import LakeError, RefNotFound, UsageError
 from mere.lake.diff.lines import namespace_line, table_details, table_line
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
@@ -16,7 +15,8 @@ from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
 from mere.lake.query.tables import TableSet
 from mere.lake.refs.premises import Premises
 from mere.names import TableName
-from mere.notebook import Column
+from mere.text import notebook
+from mere.text.notebook import Column
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff

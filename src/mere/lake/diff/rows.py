@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere import notebook
 from mere.errors import QueryError, TableNotFound, UsageError
 from mere.lake.diff.alignment import Pair, pairs
 from mere.lake.diff.lines import rows_lines
@@ -27,10 +26,11 @@ from mere.lake.query.tables import TableSet
 from mere.lake.query.types import no_rows
 from mere.lake.storage import room
 from mere.names import TableName, near
-from mere.notebook import Column
 from mere.sql.spelling.standard import quoted
-from mere.values import cell, plain
-from mere.words import counted
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.values import cell, plain
+from mere.text.words import counted
 
 if TYPE_CHECKING:
     from mere.lake.diff.diff import Diff

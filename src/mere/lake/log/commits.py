@@ -13,9 +13,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from mere import notebook
 from mere.names import TableName, spelled_namespace
-from mere.words import moment, size
+from mere.text import notebook
+from mere.text.words import moment, size
 
 
 class Space(StrEnum):

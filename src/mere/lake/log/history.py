@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from mere import notebook
 from mere.lake.log.commits import Commit, change_lines
-from mere.notebook import Column
-from mere.words import moment
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import moment
 
 
 class Log:

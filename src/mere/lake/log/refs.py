@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from mere.lake.log.commits import Commit
-from mere.notebook import Column, Listing
-from mere.words import moment
+from mere.text.notebook import Column, Listing
+from mere.text.words import moment
 
 
 class RefKind(StrEnum):

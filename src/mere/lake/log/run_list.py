@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mere.lake.log.runs import Run
-from mere.notebook import Column, Listing
-from mere.words import moment
+from mere.text.notebook import Column, Listing
+from mere.text.words import moment
 
 COLUMNS = (
     Column("run"), Column("state"), Column("for"), Column("started"), Column("seconds", True), Column("models", True),

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mere import notebook
 from mere.config import is_s3
 from mere.errors import InvalidName, MereError, QueryError, RefNotFound
 from mere.lake.log.commits import Commit
@@ -25,7 +24,8 @@ from mere.names import near
 from mere.sql import statements
 from mere.sql.edits import Edits, edited, original
 from mere.sql.statements import Statement, tokens
-from mere.values import cell, is_number
+from mere.text import notebook
+from mere.text.values import cell, is_number
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mere import notebook
 from mere.lake.iceberg.metadata import Metadata, MetadataReader, Snapshot
 from mere.lake.iceberg.properties import OWN, STATE
 from mere.lake.iceberg.schema import Field, fields, key_of, partitioning, sort_order, view_sql
@@ -15,8 +14,9 @@ from mere.lake.log.commits import Change, Commit, Key, Kind, Stats
 from mere.lake.refs.describe import readable
 from mere.lake.refs.premises import Premises
 from mere.names import TableName
-from mere.notebook import Column
-from mere.words import size
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import size
 
 if TYPE_CHECKING:
     from mere.lake.query.tables import TableSet

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mere import notebook
 from mere.errors import QueryError, UsageError
 from mere.lake.query import Limits, Result, connect, explained, frames, show
 from mere.lake.query.bindings import Bindings, full_name
 from mere.names import TableName, near
 from mere.sql.spelling.standard import quoted
-from mere.words import size
+from mere.text import notebook
+from mere.text.words import size
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mere import notebook
 from mere.errors import MetadataMissing, TableNotFound
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.log.commits import Commit, Entries, Entry, Key, Kind, Space
 from mere.lake.refs.premises import Premises
 from mere.names import MAIN, TableName, near
-from mere.notebook import Column
-from mere.words import counted, moment, size
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import counted, moment, size
 
 if TYPE_CHECKING:
     from mere.lake.query import Limits

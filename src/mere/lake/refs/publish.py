@@ -7,7 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mere import notebook
 from mere.errors import LakeConflict, Unguarded
 from mere.lake import faults
 from mere.lake.iceberg.metadata import MetadataReader
@@ -19,6 +18,7 @@ from mere.lake.refs.guards import Guard
 from mere.lake.refs.retry import retried_while_moving, standing
 from mere.lake.store.port import After, Divergence, Edit, Store
 from mere.names import TableName, run_of
+from mere.text import notebook
 
 
 @dataclass(frozen=True)

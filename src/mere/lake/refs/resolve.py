@@ -12,7 +12,7 @@ from mere.lake.log.commits import Commit
 from mere.lake.log.refs import Ref
 from mere.lake.store.port import Store
 from mere.names import EXPRESSION_RULE, Ago, AsOf, Back, RefExpression, Step, near
-from mere.words import counted
+from mere.text.words import counted
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from mere.lake.iceberg.files import Reach, read_metadata
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.log.commits import Change, Commit, CommitKind, Entries, Entry, Key, Kind, Space
+from mere.lake.place import folders
 from mere.lake.query.types import duckdb_type
-from mere.lake.refs import folders
 from mere.lake.refs.guards import ELSEWHERE, Guard
 from mere.lake.refs.history import commit_found
 from mere.lake.refs.premises import Premises

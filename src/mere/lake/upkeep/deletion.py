@@ -22,8 +22,8 @@ from mere.lake import faults
 from mere.lake.log.commits import Space
 from mere.lake.log.refs import RefKind
 from mere.lake.log.runs import shown
-from mere.lake.refs import mainfile
-from mere.lake.refs.places import DATABASE, DELETION, MARKER, WAREHOUSE, open_store, open_store_here, owner
+from mere.lake.place import mainfile
+from mere.lake.place.places import DATABASE, DELETION, MARKER, WAREHOUSE, open_store, open_store_here, owner
 from mere.lake.storage import storage_at
 from mere.lake.storage.port import Storage, StoredFile, local_path, place, readable
 from mere.lake.store.health import PROBE

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from mere.errors import LakeError, LakeUnreadable, UsageError
-from mere.lake.refs.mainfile import MainFile, recall
-from mere.lake.refs.places import lake_around
+from mere.lake.place.mainfile import MainFile, recall
+from mere.lake.place.places import lake_around
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.store.postgres.address import PostgresAddress
 from mere.lake.upkeep.versions import METADATA_FILE, Choice, Doubt, metadata_files, of_main, of_one_number, versions

@@ -20,8 +20,8 @@ from mere.lake import faults
 from mere.lake.iceberg.files import Reach
 from mere.lake.log.commits import Commit
 from mere.lake.log.refs import Ref
+from mere.lake.place.places import claim, require_own
 from mere.lake.refs import attempts
-from mere.lake.refs.places import claim, require_own
 from mere.lake.refs.premises import Premises
 from mere.lake.storage.port import Storage, StoredFile
 from mere.lake.store.port import Moved, Store

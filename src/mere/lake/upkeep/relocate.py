@@ -28,8 +28,8 @@ from mere.lake.iceberg.deletes import PATH_ID, moved_positions, moved_vectors
 from mere.lake.iceberg.files import read_metadata, snapshots
 from mere.lake.iceberg.manifests import DELETED, POSITION_DELETES
 from mere.lake.iceberg.metadata import Json, Metadata
-from mere.lake.refs.mainfile import remember
-from mere.lake.refs.places import DATABASE, claim, disown, open_store, require_own
+from mere.lake.place.mainfile import remember
+from mere.lake.place.places import DATABASE, claim, disown, open_store, require_own
 from mere.lake.storage import storage_at
 from mere.lake.storage.port import Storage, canonical, place, readable, split_scheme
 from mere.lake.store.port import Store

@@ -16,7 +16,7 @@ from datetime import datetime
 from mere.errors import LakeError, UsageError
 from mere.lake.iceberg.files import read_metadata
 from mere.lake.iceberg.metadata import Metadata
-from mere.lake.refs.mainfile import MainFile
+from mere.lake.place.mainfile import MainFile
 from mere.lake.storage.port import Storage, canonical
 
 METADATA_FILE = re.compile(r"(?:v(?P<hadoop>\d+)|(?P<number>\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mere.engine.translate import is_from_spark
 from mere.project.model import Model
 from mere.project.schemas import code_of
-from mere.sql.spark_plan import Kept, lineage_of
+from mere.sql.lineage.spark_plan import Kept, lineage_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -55,8 +55,8 @@ from mere.sources.offered import Outside
 from mere.sources.source import Portion, Source
 from mere.sources.variables import opened
 from mere.sql.spelling.spark import name_of
+from mere.text.words import counted
 from mere.windows import NEVER, Spans, stamp
-from mere.words import counted
 
 # A table below this is audited by DuckDB where that means the same: a query on a JVM that has just been started takes
 # half a second of CPU time, whatever it reads.

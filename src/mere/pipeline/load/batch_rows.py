@@ -198,7 +198,7 @@ def _given(
         case Rest() as rest:
             import pyarrow as pa
 
-            from mere.sources.rest import newest, pages
+            from mere.sources.web.rest import newest, pages
 
             records = [record for page in pages(rest, portion.since) for record in page]
             texts = pa.table({"raw": pa.array(records, pa.string())})

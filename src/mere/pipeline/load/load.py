@@ -34,8 +34,8 @@ from mere.project.files.source import READABLE
 from mere.project.model import Model
 from mere.sources.source import Files, Loaded, OnChange, Portion, Snapshots, Source
 from mere.sql.spelling.spark import name_of, quoted, text_literal
+from mere.text.words import counted
 from mere.windows import Span
-from mere.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

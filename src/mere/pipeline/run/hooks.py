@@ -37,7 +37,7 @@ def _call(command: str, body: bytes) -> None:
 
 def _post(url: str, body: bytes) -> None:
     """The address may hold a token, so it is in no message."""
-    from mere.sources.http import Client, Failure
+    from mere.sources.web.http import Client, Failure
 
     client = Client(_PATIENCE)
     try:

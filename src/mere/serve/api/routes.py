@@ -16,7 +16,7 @@ from mere.serve.api.started import Starter
 from mere.serve.api.verb import Call, Verb, decoded
 from mere.serve.api.verbs import VERBS
 from mere.serve.http.answering import Answer, Encoded, Threads
-from mere.values import plain
+from mere.text.values import plain
 
 if TYPE_CHECKING:
     from mere.api.project import Project

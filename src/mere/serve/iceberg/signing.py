@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from mere.config import S3Settings
 from mere.lake.log.commits import Key, Kind
-from mere.lake.refs import folders
+from mere.lake.place import folders
 from mere.names import TableName
 from mere.serve.http.answering import json_response
 from mere.serve.http.errors import bad_request, forbidden

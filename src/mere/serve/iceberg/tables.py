@@ -8,7 +8,7 @@ from starlette.responses import Response
 from mere.lake.iceberg.metadata import Json
 from mere.lake.iceberg.updates import fresh
 from mere.lake.log.commits import Change, CommitKind, Key, Kind
-from mere.lake.refs import folders
+from mere.lake.place import folders
 from mere.lake.refs.guards import PROPERTIES
 from mere.lake.refs.history import renamed
 from mere.names import TableName

@@ -17,7 +17,7 @@ from mere.lake.iceberg.updates import requirements
 from mere.lake.iceberg.updates.table import TableDraft, empty
 from mere.lake.iceberg.updates.view import ViewDraft
 from mere.lake.log.commits import Change, Entries, Entry, Key, Kind, Space
-from mere.lake.refs import folders
+from mere.lake.place import folders
 from mere.lake.refs.guards import ELSEWHERE, PROPERTIES, Guard
 from mere.lake.refs.properties import refuse_unguarded
 from mere.names import TableName

@@ -26,7 +26,7 @@ from mere.engine.session import Session
 from mere.errors import EngineError, LakeConflict, LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind
-from mere.lake.refs.places import database_of
+from mere.lake.place.places import database_of
 from mere.lake.store.postgres.address import PostgresAddress
 from mere.lake.store.postgres.schema import MIGRATIONS
 from mere.lake.store.postgres.store import PostgresStore

@@ -282,7 +282,7 @@ import subprocess
 from mere.errors import LakeUnreadable
 from mere.lake.store.sqlite import schema, store
 from mere.lake.lake import Lake
-from mere.lake.refs.places import MARKER
+from mere.lake.place.places import MARKER
 from tests.lake.foreign import Foreign
 store.MIGRATIONS = schema.MIGRATIONS[:1]
 lake = Lake.create({str(tmp_path)!r} + "/lake")

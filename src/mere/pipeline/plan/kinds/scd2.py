@@ -12,7 +12,7 @@ from mere.pipeline.state.observations import Observation
 from mere.pipeline.state.state import State
 from mere.project.kinds import Kind
 from mere.project.model import Model
-from mere.words import counted
+from mere.text.words import counted
 
 
 def afresh(model: Model, given: Given, because: tuple[str, ...]) -> Step:

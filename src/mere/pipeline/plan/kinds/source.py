@@ -14,8 +14,8 @@ from mere.sources.meaning import FILES, differences
 from mere.sources.offered import Offered
 from mere.sources.pattern import Pattern
 from mere.sources.source import Files, Loaded, OnChange, Portion, Source
+from mere.text.words import counted
 from mere.windows import FIRST, Span, Spans, stamp
-from mere.words import counted
 
 _SHOWN = 3
 _NO_SPAN = Span(FIRST, FIRST)

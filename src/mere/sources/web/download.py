@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from urllib.parse import quote, urlsplit
 
-from mere.sources.http import Answer, Client, Failure, basic, refused
+from mere.sources.web.http import Answer, Client, Failure, basic, refused
 
 TRIES = 5
 _ANSWER = 30.0  # seconds without a byte

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Generic, TypeVar
 
-from mere.printable import printable
-from mere.words import counted
+from mere.text.printable import printable
+from mere.text.words import counted
 
 ROWS = 20  # of a table
 _WIDTH = 200  # of a cell, in letters

@@ -12,7 +12,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from mere.names import TableName
-from mere.sql.derivation import (
+from mere.sql.duckdb.translate import SparkView
+from mere.sql.lineage.derivation import (
     NO_ORIGINS,
     NOTHING,
     ColumnName,
@@ -26,10 +27,9 @@ from mere.sql.derivation import (
     joined,
     together,
 )
-from mere.sql.duckdb.translate import SparkView
-from mere.sql.expressions import Expressions
-from mere.sql.pivots import pivoted
-from mere.sql.resolve import Ctes, Frame, Source
+from mere.sql.lineage.expressions import Expressions
+from mere.sql.lineage.pivots import pivoted
+from mere.sql.lineage.resolve import Ctes, Frame, Source
 
 ColumnsOf = Callable[[TableName], tuple[str, ...] | None]
 NO_CTES: Ctes = {}

@@ -8,8 +8,8 @@ import pytest
 
 from mere.cli import logs, output
 from mere.cli.output import print_table
-from mere.notebook import Column
-from mere.printable import printable
+from mere.text.notebook import Column
+from mere.text.printable import printable
 
 
 @pytest.mark.parametrize(

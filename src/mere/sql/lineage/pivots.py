@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mere.sql.derivation import NOTHING, Made, Output, Relation, as_conditions, joined, together
-from mere.sql.expressions import Expressions
-from mere.sql.resolve import Frame, Source
+from mere.sql.lineage.derivation import NOTHING, Made, Output, Relation, as_conditions, joined, together
+from mere.sql.lineage.expressions import Expressions
+from mere.sql.lineage.resolve import Frame, Source
 
 
 def pivoted(relation: Relation, pivot: exp.Pivot, expressions: Expressions, around: Frame) -> Relation:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mere.names import TableName
-from mere.sql.derivation import ColumnName
-from mere.sql.spark_plan import Kept, PlanLineage, lineage_of
+from mere.sql.lineage.derivation import ColumnName
+from mere.sql.lineage.spark_plan import Kept, PlanLineage, lineage_of
 
 PLANS = dict(
     part.split("\n", maxsplit=1)

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from mere import notebook
 from mere.errors import InvalidName
 from mere.names import TableName
-from mere.notebook import Column, Listing
+from mere.text import notebook
+from mere.text.notebook import Column, Listing
 
 HOSTILE = "<script>alert('x')</script>\u202e\x1b[31m&"
 

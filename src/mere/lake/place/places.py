@@ -22,7 +22,7 @@ from mere.errors import (
     StorageDenied,
     UsageError,
 )
-from mere.lake.refs import mainfile
+from mere.lake.place import mainfile
 from mere.lake.storage.port import Storage, folders_around, local_path, readable
 from mere.lake.store.health import Database
 from mere.lake.store.port import Store

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from mere.names import TableName
-from mere.sql.derivation import ANY, ColumnName
+from mere.sql.lineage.derivation import ANY, ColumnName
 
 _VERSION = 1
 _START, _END = "== Analyzed Logical Plan ==\n", "\n== Optimized Logical Plan =="

@@ -16,9 +16,9 @@ from mere.project.graph import Graph
 from mere.project.kinds import Kind
 from mere.project.lineage import ColumnName, Lineage, reached
 from mere.project.model import Input, Model, Sql
-from mere.sql.derivation import Origins, Relation
 from mere.sql.duckdb.translate import SparkView
-from mere.sql.relations import relation_of
+from mere.sql.lineage.derivation import Origins, Relation
+from mere.sql.lineage.relations import relation_of
 
 T, U = TableName("s", "t"), TableName("s", "u")
 SCHEMAS: Mapping[TableName, tuple[str, ...]] = {T: ("id", "a", "b", "c", "items"), U: ("id", "k", "Z")}

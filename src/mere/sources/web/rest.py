@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 
 from mere.errors import SourceError
 from mere.sources.cursor import later, less
-from mere.sources.http import shown, status_line
-from mere.sources.jsontext import NotThere, check, elements, end_of, find, keys_of, members_of, value_at
 from mere.sources.source import Loaded, Portion, Rest
-from mere.sources.web import Answer, Web
+from mere.sources.web.api import Answer, Web
+from mere.sources.web.http import shown, status_line
+from mere.sources.web.jsontext import NotThere, check, elements, end_of, find, keys_of, members_of, value_at
 
 Wait = Callable[[float], None]
 Clock = Callable[[], float]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mere.errors import SourceError
-from mere.sources import http
-from mere.sources.http import Client, Failure, patiently, refused, shown
+from mere.sources.web import http
+from mere.sources.web.http import Client, Failure, patiently, refused, shown
 
 _OURS = {"Accept": "application/json", "Accept-Encoding": "gzip"}
 

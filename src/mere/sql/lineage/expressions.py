@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from mere.sql.derivation import NOTHING, ColumnName, Made, Origins, Place, Relation, as_conditions, together
-from mere.sql.resolve import Ctes, Frame
+from mere.sql.lineage.derivation import NOTHING, ColumnName, Made, Origins, Place, Relation, as_conditions, together
+from mere.sql.lineage.resolve import Ctes, Frame
 
 RelationOf = Callable[[exp.Expr, Ctes, Frame | None], Relation]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from mere.sources.http import Client, Failure
+from mere.sources.web.http import Client, Failure
 
 AUTHORITY = trustme.CA()
 

@@ -17,9 +17,9 @@ from email.utils import format_datetime
 import pytest
 
 from mere.errors import SourceError
-from mere.sources import rest as api
-from mere.sources.http import _may_know, origin
 from mere.sources.source import Loaded, Paging, Rest
+from mere.sources.web import rest as api
+from mere.sources.web.http import _may_know, origin
 from tests.services.web import Reply, Request, WebServer
 
 Serve = Callable[[Callable[[Request], Reply]], WebServer]

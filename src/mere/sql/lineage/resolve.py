@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mere.sql.derivation import Made, Output, Relation, together
+from mere.sql.lineage.derivation import Made, Output, Relation, together
 
 Ctes = Mapping[str, Relation]  # by their names in lower case
 

@@ -12,7 +12,7 @@ import pytest
 
 from mere.errors import LakeError, LakeUnreadable
 from mere.lake.lake import Lake
-from mere.lake.refs.places import MARKER
+from mere.lake.place.places import MARKER
 from mere.lake.upkeep.relocate import relocate
 from tests.lake.places import LOCAL, POSTGRES, S3, Place, place
 

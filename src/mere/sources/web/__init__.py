@@ -1,0 +1,1 @@
+"""Files of web servers and records of web APIs, fetched over HTTP."""

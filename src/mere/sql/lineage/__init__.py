@@ -1,0 +1,1 @@
+"""Where the columns and rows of a query come from."""

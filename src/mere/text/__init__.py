@@ -1,0 +1,1 @@
+"""Values, numbers, times and tables as people read them."""
