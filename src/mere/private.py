@@ -1,4 +1,4 @@
-"""Files that only their owner can read, whatever the umask."""
+"""Files that only their owner can read, whatever the umask is."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the command line, the server, the console and the bridges stand on: a project, and every verb on it."""
+"""A project and everything that can be done with it: the base of the command line and the server."""

@@ -1,4 +1,4 @@
-"""What a run is to do, made of what it is asked for and of the project as it stands when the run begins."""
+"""Turns the options of a run into a request, with the project as it is when the run begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audits of a project find on a ref."""
+"""The results of a project's audits on a ref."""
 
 from __future__ import annotations
 

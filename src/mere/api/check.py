@@ -1,4 +1,4 @@
-"""What can be known to be wrong in a project's files before anything runs."""
+"""The mistakes in a project's files that can be found before anything runs."""
 
 from __future__ import annotations
 

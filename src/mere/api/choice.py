@@ -1,4 +1,4 @@
-"""What a plan or a run is asked for, in the words of the command line."""
+"""The options of a plan or a run, named as on the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TypedDict
 
 from mere.errors import UsageError
 from mere.names import MAIN, parse_age
-from mere.pipeline.plan.facts import facts
 from mere.pipeline.plan.steps import Wish
 from mere.pipeline.run.request import Project, Request, selected
 from mere.windows import FIRST, LAST, Span, Spans, instant
@@ -75,7 +74,7 @@ class Choice:
             )
         if self.limit_windows is not None and self.limit_windows < 1:
             raise UsageError(f"--limit-windows {self.limit_windows} is not a number of windows.")
-        known = facts(project.lake, self.on, project.lake.now())
+        known = project.facts(self.on, project.lake.now())
         patterns = names_of(self.select)
         chosen = frozenset(selected(project.graph, patterns, known))
         wish = Wish(

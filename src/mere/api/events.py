@@ -1,4 +1,4 @@
-"""What happens in a run while it goes on, each as an object of its own type."""
+"""The events of a run in progress, each an object of its own type."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from mere.api.choice import Choice
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
 from mere.pipeline.plan import steps
-from mere.pipeline.plan.facts import facts
 from mere.pipeline.plan.steps import Action, LeftBehind, Load, Step
 from mere.pipeline.run import request
 from mere.pipeline.run.documents import plan_document
@@ -138,7 +137,7 @@ def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = 
     if accepted:
         from mere.pipeline.run.accept import accept as accept_all
 
-        accept_all(project.lake, project.graph, accepted, facts(project.lake, wanted.on, now), wanted.on)
+        accept_all(project.lake, project.graph, accepted, project.facts(wanted.on, now), wanted.on)
     due = request.planned(project, wanted, now)
     errors = request.errors_in(project, due) if wanted.check else ()
     return Plan(due, project.lake.at(due.ref), errors, accepted)

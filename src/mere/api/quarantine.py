@@ -1,4 +1,4 @@
-"""Rows that broke a rule and were put aside: what there is, and what tries them again."""
+"""The rows in quarantine, and retrying them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as a whole: what comes before it, what is told of it, who hears how it ended, and what it leaves."""
+"""A run from start to end: its checks, its events, its hooks and its result."""
 
 from __future__ import annotations
 

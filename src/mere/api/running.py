@@ -1,4 +1,4 @@
-"""A run that goes on in a thread of its own, while its events are taken one by one."""
+"""A run in a thread of its own, whose events can be iterated over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unit tests of models: what came of them."""
+"""The results of the unit tests of models."""
 
 from __future__ import annotations
 

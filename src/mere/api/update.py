@@ -1,4 +1,4 @@
-"""A branch brought onto its parent's head, and what is built again because of that."""
+"""Updates a branch to its parent's head, and rebuilds what that affects."""
 
 from __future__ import annotations
 

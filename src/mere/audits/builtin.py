@@ -1,4 +1,4 @@
-"""Each rule as Spark SQL: the bad rows, and the numbers by which the rule is judged.
+"""Each rule as Spark SQL: a query for the bad rows, and the numbers that decide whether it is met.
 
 `mere audit` runs the same SQL on DuckDB, translated. So it keeps to what both understand alike: conditions, counts,
 joins and GROUP BY. NULL is nowhere a bad value but for not_null; NaN equals itself and is greater than every number,

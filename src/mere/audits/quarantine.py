@@ -1,7 +1,6 @@
 """Which rows are quarantined, and why: quarantine rules as conditions on a single row, in Spark SQL.
 
-The conditions are those by which the audits themselves are asked, so that a table from which the bad rows were put
-aside passes them.
+The audits themselves use the same conditions, so a table passes them once its bad rows are in quarantine.
 """
 
 from __future__ import annotations

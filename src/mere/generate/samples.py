@@ -1,4 +1,4 @@
-"""The data that an example starts with: little of it, so that the first run is quick."""
+"""The data that an example starts with: only a little, so that the first run is quick."""
 
 from __future__ import annotations
 

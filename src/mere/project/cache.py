@@ -1,6 +1,6 @@
-"""What was read from each file, kept in <project>/.mere/cache, so that an unchanged project needs no sqlglot or Jinja.
+"""Caches what was read from each file in <project>/.mere/cache, so that an unchanged project needs no sqlglot or Jinja.
 
-The cache is only ever a shortcut: what is damaged, from another version or of other content is read anew.
+The cache is only ever a shortcut: entries that are damaged, from another version or of other content are read again.
 """
 
 from __future__ import annotations
@@ -120,6 +120,10 @@ class _Plain(pickle.Unpickler):
         if not isinstance(found, type) or (found.__module__, found.__qualname__) != (module_name, name):
             raise pickle.UnpicklingError(f"{module_name}.{name} is not data")
         return found
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def stamp() -> str:

@@ -26,7 +26,7 @@ def copy(name: str, folder: Path) -> None:
     targets = [folder / each.relative_to(source) for each in files]
     if there := next((each for each in targets if each.exists()), None):
         raise ConfigError(
-            f"{there} is there already. Nothing was changed.", remedy="Choose another folder: mere init DIR"
+            f"{there} already exists. Nothing was changed.", remedy="Choose another folder: mere init DIR"
         )
     for file, target in zip(files, targets, strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)

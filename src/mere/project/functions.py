@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mere.errors import ConfigError
-from mere.project.digests import digest_of
+from mere.project.cache import digest_of
 from mere.project.model import Model, Python
 from mere.sources.source import Function, Source
 

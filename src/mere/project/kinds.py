@@ -1,4 +1,4 @@
-"""The kinds of models and what each can do: one table, which all other modules ask."""
+"""The kinds of models, and one table of what each can do, which all other modules use."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from mere.audits.audit import Custom, load_customs
 from mere.entries import nearest
 from mere.errors import ConfigError, UsageError
 from mere.project.cache import MODELS as MODELS_CACHE
-from mere.project.cache import Cache, Cached
-from mere.project.digests import digest_of
+from mere.project.cache import Cache, Cached, digest_of
 from mere.project.files.defaults import Defaults
 from mere.project.files.templates import MacroFile, Templates
 from mere.project.graph import Graph

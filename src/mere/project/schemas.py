@@ -11,8 +11,8 @@ from mere.errors import LakeError, ProjectError
 from mere.lake.iceberg.properties import LINEAGE
 from mere.lake.iceberg.schema import view_sql
 from mere.names import TableName
+from mere.project.cache import digest_of
 from mere.project.clocks import Clocks, of_schema
-from mere.project.digests import digest_of
 from mere.project.files.seed import columns_of
 from mere.project.graph import Graph
 from mere.project.kinds import Kind

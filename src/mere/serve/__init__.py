@@ -1,1 +1,1 @@
-"""Read-only access to the lake for others: Postgres clients and Arrow Flight."""
+"""Serves the lake: to Postgres clients, over Arrow Flight, as an Iceberg REST catalog, and as an HTTP API."""

@@ -1,1 +1,1 @@
-"""Data outside of the lake: what a source declares, what it offers, and how it is fetched."""
+"""Data outside the lake: what a source declares, what it offers, and how it is fetched."""

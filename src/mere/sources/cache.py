@@ -1,6 +1,6 @@
 """Local copies of fetched or unpacked files for Spark to read, each in a folder named after its origin.
 
-They can all be made again. What was not used for longest goes first when there is too much of it.
+All of them can be recreated. When there are too many, the least recently used go first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A feed with its variables filled in: made when something is fetched, and kept nowhere."""
+"""Fills in the variables of a feed when something is fetched; the result is stored nowhere."""
 
 from __future__ import annotations
 

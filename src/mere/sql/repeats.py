@@ -1,4 +1,4 @@
-"""Whether a query reads a table in two places whose rows meet. In two arms of a UNION ALL they never do."""
+"""Finds a table that a query combines with itself. Two arms of a UNION ALL do not count: their rows never meet."""
 
 from __future__ import annotations
 

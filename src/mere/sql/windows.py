@@ -1,4 +1,4 @@
-"""How a query is cut to a window: the column of each table that it compares with :start and :end."""
+"""How a query is restricted to a window: the column of each table that it compares with :start and :end."""
 
 from __future__ import annotations
 

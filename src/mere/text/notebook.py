@@ -1,5 +1,5 @@
-"""Results as notebooks show them: small pieces of HTML without script and without colours of their own, so that they
-look right in a light and in a dark notebook. Every text in them is escaped."""
+"""Results as HTML for notebooks: without scripts and without colours of their own, so that they look right in light and
+dark themes. All text is escaped."""
 
 from __future__ import annotations
 

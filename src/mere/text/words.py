@@ -1,4 +1,4 @@
-"""Numbers and times in sentences."""
+"""Numbers and times as words in a sentence."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_it_asks_and_takes_no_for_an_answer(shop: Shell) -> None:
 
 def test_a_script_has_to_say_yes(shop: Shell) -> None:
     for arguments, remedy in (
-        ((), "There is nobody to ask. Nothing was changed.\nAdd --yes to delete it."),
+        ((), "There is no terminal to confirm on. Nothing was changed.\nAdd --yes to delete it."),
         (("--json",), "Add --yes to delete, or --dry-run to look."),
     ):
         assert remedy in shop("lake", "delete", *arguments, exit_code=2).stderr

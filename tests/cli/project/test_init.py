@@ -70,7 +70,7 @@ def test_an_example_that_loads_files_gets_a_few_and_the_command_for_more_leaves_
 def test_an_example_is_not_mixed_with_data_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     refused = Shell(tmp_path)("init", "--example", "taxi", exit_code=1)
-    assert "data is there already. Nothing was changed." in refused.stderr
+    assert "data already exists. Nothing was changed." in refused.stderr
     assert files(tmp_path) == {}
 
 
@@ -125,7 +125,7 @@ def test_an_unknown_example_lists_those_that_there_are(tmp_path: Path) -> None:
 def test_an_example_writes_over_nothing(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     refused = Shell(tmp_path)("init", "--example", "orders", exit_code=1)
-    assert "README.md is there already. Nothing was changed." in refused.stderr
+    assert "README.md already exists. Nothing was changed." in refused.stderr
     assert files(tmp_path) == {"README.md": b"mine"}
 
 

@@ -235,10 +235,10 @@ def test_the_page_of_a_project_has_a_box_for_each_step_of_a_schema(mere: Shell) 
 
 def test_wrong_names_are_refused_with_the_nearest(mere: Shell) -> None:
     for wrong, message in {
-        "gold.revenu": "No model makes gold.revenu, nor does one read it, nor is it in the lake. Did you mean gold.rev",
+        "gold.revenu": "No model makes or reads gold.revenu, and it is not in the lake. Did you mean gold.rev",
         "gold.revenu.town": "Did you mean gold.revenue?",
         "gold.revenue.revenu": "gold.revenue has no column revenu. Did you mean revenue?",
-        "nothing": "No model makes nothing",
+        "nothing": "No model makes or reads nothing",
     }.items():
         assert message in mere("lineage", wrong, exit_code=2).stderr
     assert "Leave out one of them." in mere("lineage", "gold.revenue", "--json", "--html", exit_code=2).stderr

@@ -250,8 +250,8 @@ def test_a_table_that_nobody_makes_is_told_where_there_is_a_lake(
     assert code == 0
     told = [line.removeprefix("warning unknown-table: ") for line in stdout.splitlines() if "unknown-table" in line]
     assert told == [
-        "models/gold/x.sql:3: no model makes raw.cities, nor is it in the lake.",
-        "models/gold/x.sql:5: no model makes bronze.ordres, nor is it in the lake. Did you mean bronze.orders?",
+        "models/gold/x.sql:3: no model makes raw.cities, and it is not in the lake.",
+        "models/gold/x.sql:5: no model makes bronze.ordres, and it is not in the lake. Did you mean bronze.orders?",
     ]
 
 

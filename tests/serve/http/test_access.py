@@ -32,22 +32,22 @@ def access(user: str) -> Access:
 @pytest.mark.parametrize(
     ("user", "ref", "schema", "table", "said"),
     [
-        ("reader", "dev", "gold", "orders", "The role reader reads only."),
-        ("reader", "main", "gold", None, "The role reader reads only."),
+        ("reader", "dev", "gold", "orders", "The role reader is read-only."),
+        ("reader", "main", "gold", None, "The role reader is read-only."),
         ("writer", "dev", "sandbox", None, ""),
         ("writer", "ann_1", "sandbox", "new", ""),
         ("writer", "dev", "gold", "customers", ""),
-        ("writer", "main", "sandbox", "new", "Runs and publishes write main."),  # `*` does not mean it
-        ("writer", "bob_1", "sandbox", "new", "The role writer writes to other branches: *."),  # it does not read it
-        ("writer", "dev", "bronze", None, "The role writer writes to other schemas: sandbox, gold, silver."),
+        ("writer", "main", "sandbox", "new", "Only runs and publishes write to main."),  # `*` does not mean it
+        ("writer", "bob_1", "sandbox", "new", "may write only to the branches *."),  # it does not read it
+        ("writer", "dev", "bronze", None, "The role writer may write only to the schemas sandbox, gold, silver."),
         ("writer", "dev", "gold", "orders", "does not read all of gold.orders"),  # rows
-        ("writer", "dev", "GOLD", "orders", "writes to other schemas"),
+        ("writer", "dev", "GOLD", "orders", "may write only to the schemas"),
         ("writer", "dev", "gold", "ORDERS", "does not read all of gold.ORDERS"),  # in any case
         ("writer", "dev", "gold", "orders__quarantine", "does not read all of gold.orders__quarantine"),
         ("writer", "dev", "sandbox", "people", "does not read all of sandbox.people"),  # columns
         ("writer", "dev", "silver", "new", "does not read all of silver.new"),  # not one of its tables
         ("owner", "main", "gold", "orders", ""),
-        ("owner", "other", "gold", "orders", "The role owner writes to other branches: main, dev."),
+        ("owner", "other", "gold", "orders", "The role owner may write only to the branches main, dev."),
     ],
 )
 def test_only_what_the_role_says_is_written(user: str, ref: str, schema: str, table: str | None, said: str) -> None:
@@ -70,7 +70,7 @@ def test_without_roles_branches_are_written_and_main_is_not() -> None:
     anybody = Access(Caller("ann", "127.0.0.1:1"), role)
     assert anybody.may_write("dev", "gold", "orders")
     assert not anybody.may_write("main", "gold", "orders")
-    with pytest.raises(HttpError, match=r"ann may not write to main\. Runs and publishes write main\."):
+    with pytest.raises(HttpError, match=r"ann may not write to main\. Only runs and publishes write to main\."):
         anybody.check_write_to("main")
     anybody.check_view("dev", "gold", "totals")
 
@@ -96,5 +96,5 @@ def test_a_view_is_written_by_those_who_read_everything() -> None:
     access("owner").check_view("main", "gold", "totals")
     with pytest.raises(HttpError, match="the role writer does not read everything"):
         access("writer").check_view("dev", "sandbox", "all_orders")
-    with pytest.raises(HttpError, match="The role reader reads only"):
+    with pytest.raises(HttpError, match="The role reader is read-only"):
         access("reader").check_view("dev", "gold", "totals")

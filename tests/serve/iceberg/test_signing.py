@@ -95,7 +95,7 @@ def test_new_files_are_written_and_read_and_nothing_else_is_done_to_them(rest: R
     assert send("HEAD", sign(rest, "HEAD", uri)).headers["Content-Length"] == "4"
     status, kind, message = error(sign(rest, "PUT", uri))
     assert (status, kind) == (403, "ForbiddenException")
-    assert "no file is written over" in message
+    assert "files cannot be overwritten" in message
     assert error(sign(rest, "DELETE", uri))[0] == 403
     used = sign(rest, "GET", uri)
     assert requests.delete(used.json()["uri"], headers=_flat(used), timeout=60).status_code == 403

@@ -107,7 +107,7 @@ def test_the_guards_stay(rest: Rest, lake: Lake) -> None:
         ({"action": "remove-properties", "removals": ["gc.enabled"]}, "is a guard"),
         ({"action": "set-properties", "updates": {"write.data.path": "/tmp"}}, "does not look after"),
         ({"action": "set-location", "location": "file:///tmp/x"}, "stays where it is"),
-        ({"action": "of-tomorrow"}, "cannot be changed by"),
+        ({"action": "of-tomorrow"}, "does not support the update"),
         ({"action": "add-schema"}, "'schema' is missing"),
         ({"action": "add-snapshot", "snapshot": {"manifest-list": "/etc/passwd"}}, "warehouse"),
     ):

@@ -93,7 +93,7 @@ def test_a_near_name_is_told_and_several_problems_are_told_at_once(lake: Lake) -
     found = check(lake, {"tables": ["gold.*", "gold.order"], "rows": {"gold.custmers": "id > 1"}})
     with pytest.raises(ConfigError) as refused:
         found.raise_problems()
-    assert "2 problems in the file of roles" in refused.value.message
+    assert "2 problems in the roles file" in refused.value.message
     assert refused.value.message.count("Did you mean") == 2
 
 

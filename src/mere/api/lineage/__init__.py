@@ -1,1 +1,1 @@
-"""What is made of what: column by column, or table by table; as JSON, as a drawing, as a page."""
+"""Lineage of columns and of tables, as JSON, as a diagram or as a page."""

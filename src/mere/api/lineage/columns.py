@@ -1,4 +1,4 @@
-"""Of a column, or of all columns of a table: what they are made of, and what is made of them."""
+"""The lineage of a column, or of all columns of a table, upstream and downstream."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _starts(found: Lineage, name: str, tables: Sequence[TableName]) -> list[Colu
     if text not in by_text:
         remedy = "Name a table, or a column of one: gold.daily_revenue, gold.daily_revenue.revenue."
         guess = near(name, by_text) or (near(text, by_text) if "." in text else "")
-        raise UsageError(f"No model makes {name}, nor does one read it, nor is it in the lake.{guess}", remedy=remedy)
+        raise UsageError(f"No model makes or reads {name}, and it is not in the lake.{guess}", remedy=remedy)
     table = by_text[text]
     columns = found.columns(table)
     if columns is not None and column.lower() not in (each.lower() for each in columns):

@@ -139,8 +139,8 @@ def page(picture: Picture) -> str:
 
 
 _ABOUT = {
-    True: "A table's name stands for its rows. Click a name to keep its ways, Esc to let go.",
-    False: "Click a table to keep its ways, Esc to let go.",
+    True: "A table's name stands for its rows. Click a name to keep its paths highlighted, Esc to clear.",
+    False: "Click a table to keep its paths highlighted, Esc to clear.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Of the whole project, or of a part of it: which table is made of which."""
+"""Which table is made of which, in the whole project or a part of it."""
 
 from __future__ import annotations
 

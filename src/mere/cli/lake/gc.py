@@ -31,9 +31,9 @@ def gc(
 ) -> None:
     """Delete unreachable files and the branches of dead runs.
 
-    Unreachable is a file that no branch, tag, commit or run needs. It is deleted in two phases: a file found
-    unreachable is marked, and the first gc after the grace time deletes it if it still is. So with commits. An AGE is a
-    number with s, m, h, d or w.
+    A file is unreachable if no branch, tag, commit or run needs it. It is deleted in two phases: one gc marks it, and
+    the first gc after the grace time deletes it, unless something needs it again. The same goes for commits. An AGE is
+    a number with s, m, h, d or w.
     """
     swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
     if as_json:

@@ -55,7 +55,7 @@ def delete(ctx: click.Context, yes: bool, dry_run: bool, as_json: bool) -> None:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("There is nobody to ask. Nothing was changed.", remedy="Add --yes to delete it.")
+        raise UsageError("There is no terminal to confirm on. Nothing was changed.", remedy="Add --yes to delete it.")
     return click.confirm("Delete all of it? This cannot be undone.")
 
 

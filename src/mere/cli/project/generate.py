@@ -64,8 +64,8 @@ def _start_option(default: str, what: str) -> Callable[[Command], Command]:
 def generate() -> None:
     """Generate sample files from a seed.
 
-    They have the columns, the sizes and the dirt of real ones. The same seed and options give the same files
-    everywhere. Existing files that differ are not overwritten.
+    They have the columns, sizes and errors of real ones. The same seed and options give the same files everywhere.
+    Existing files that differ are not overwritten.
     """
 
 

@@ -74,8 +74,8 @@ class Generated(NamedTuple):
 def init(ctx: click.Context, folder: str, name: str | None, create_bucket: bool, as_json: bool) -> None:
     """Make a project with a lake, by default in this folder.
 
-    Writes a mere.yaml, folders for models, sources, seeds, audits, macros and tests, and a .gitignore; what is there
-    stays. For examples that load files, a few are generated."""
+    Writes a mere.yaml, folders for models, sources, seeds, audits, macros and tests, and a .gitignore. Existing
+    files stay. For examples that load files, a few are generated."""
     root = Path(folder).resolve()
     file = root / config.FILE_NAME
     generated = _start_from(name, root) if name else None
@@ -143,7 +143,7 @@ def _start_from(name: str, root: Path) -> Generated | None:
     sample, folder = samples.sample(name), root / samples.FOLDER
     if sample and folder.exists():
         raise ConfigError(
-            f"{folder} is there already. Nothing was changed.", remedy="Choose another folder: mere init DIR"
+            f"{folder} already exists. Nothing was changed.", remedy="Choose another folder: mere init DIR"
         )
     examples.copy(name, root)
     return Generated(folder, list(write(sample.dataset, folder)), sample.more) if sample else None

@@ -43,7 +43,7 @@ def lineage(
     at: str | None,
     variables: Sequence[str],
 ) -> None:
-    """Show what a table or column is made of, and what of it.
+    """Show what a table or column is made of, and what uses it.
 
     Needs no JVM. Without a name: which tables of the project are made of which. SELECT limits them: a glob ('gold.*'),
     tag:NAME, owner:NAME; +NAME with all upstream, NAME+ with all downstream.

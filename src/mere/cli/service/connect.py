@@ -26,14 +26,14 @@ NAMES = (
     )
 )
 @click.argument("tool", type=click.Choice(NAMES, case_sensitive=False))
-@click.option("--ref", default=MAIN, show_default=True, help="What it connects to: a branch, a tag, main~3, main@2h.")
-@click.option("--user", metavar="NAME", help="Who connects by the wire of Postgres. [who is typing]")
+@click.option("--ref", default=MAIN, show_default=True, help="The ref to connect to: a branch, a tag, main~3, main@2h.")
+@click.option("--user", metavar="NAME", help="The user for Postgres clients. [you]")
 @click.option("--host", default="localhost", show_default=True, help="Where mere serve listens.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5439, show_default=True, help="For Postgres clients.")
 @click.option("--http-port", type=click.IntRange(1, 65535), default=8181, show_default=True, help="For REST.")
-@click.option("--tls/--no-tls", default=None, help="Whether it serves TLS. [on other machines, yes]")
+@click.option("--tls/--no-tls", default=None, help="Whether to use TLS. [yes, unless on this machine]")
 @click.option("--trust", is_flag=True, help="The server was started with --trust: no token is needed.")
-@click.option("--write", type=click.Path(path_type=Path), metavar="FILE", help="Write it there, to a file that is new.")
+@click.option("--write", type=click.Path(path_type=Path), metavar="FILE", help="Write to this new file instead.")
 @json_option
 @click.pass_context
 def connect(
@@ -49,10 +49,10 @@ def connect(
     write: Path | None,
     as_json: bool,
 ) -> None:
-    """Print what a tool needs to reach the lake that mere serve serves, ready to paste.
+    """Print what a tool needs to reach a served lake.
 
-    There is no secret in it. Engines find a token in MERE_TOKEN (mere token create); Postgres clients ask for the
-    password, or find it in PGPASSWORD.
+    It is ready to paste, and contains no secrets: engines read a token from MERE_TOKEN (mere token create), and
+    Postgres clients prompt for the password, or read it from PGPASSWORD.
     """
     from mere.serve.connect.place import TOKEN, Place
     from mere.serve.connect.tools import TOOLS
@@ -73,7 +73,7 @@ def connect(
     if write is None:
         click.echo(text, nl=False)
     if variable is not None:
-        click.echo(f"It finds the token in {variable}: export {variable}=$(mere token create NAME)", err=True)
+        click.echo(f"It reads the token from {variable}: export {variable}=$(mere token create NAME)", err=True)
 
 
 def _is_on_s3(ctx: click.Context) -> bool:
@@ -89,6 +89,6 @@ def _write(file: Path, text: str) -> None:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        raise UsageError(f"{file} is there already, and was left as it is.", remedy="Name another file.") from None
+        raise UsageError(f"{file} already exists, and was not changed.", remedy="Name another file.") from None
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error

@@ -27,10 +27,10 @@ _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "failed": ("✗", "re
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, no_spark: bool, mend: bool, as_json: bool) -> None:
-    """Try every part of mere; say what is wrong, and how to fix it.
+    """Check every part of mere, and say how to fix what is wrong.
 
-    Machine, Java, jars, DuckDB; with a project also its mere.yaml, storage and catalog, and a small Spark job. It
-    removes whatever it writes. Exits with 1 if a check failed.
+    Checks the machine, Java, jars, DuckDB; with a project also its mere.yaml, storage and catalog, and a small
+    Spark job. Whatever it writes is removed. Exits with 1 if a check failed.
     """
     from mere.doctor import State, Subject, checks, examine  # `mere --help` imports this module, too
 

@@ -33,16 +33,16 @@ def tokens_file(ctx: click.Context, users: Path | None) -> Tokens:
     )
 )
 def token() -> None:
-    """Tokens for programs that ask mere serve over HTTP.
+    """Manage the tokens with which programs log in over HTTP.
 
-    Their file is beside that of the users, and has only hashes; a token is shown once. A server that runs sees a change
+    A token is shown only once: the token file, next to the user file, has only hashes. A running server applies changes
     at once.
     """
 
 
 @token.command(epilog=example("mere token create ann", "mere token create etl --role writer --expires 30d --json"))
 @click.argument("name")
-@click.option("--role", metavar="ROLE", help="The role that it has. [that of the user]")
+@click.option("--role", metavar="ROLE", help="The role of the token. [that of the user]")
 @click.option("--expires", type=Age(), default="90d", show_default=True, metavar="AGE", help="How long it is valid.")
 @roles_option
 @users_option
@@ -57,9 +57,9 @@ def create(
     users: Path | None,
     as_json: bool,
 ) -> None:
-    """Create a token for a user or a program. What is done with it is done in the name of NAME.
+    """Create a token for a user or a program. Whatever it does is recorded under NAME.
 
-    With --roles, or MERE_ROLES, the role has to be in that file.
+    With --roles, or MERE_ROLES, the role must be in that file.
     """
     if roles is not None:
         _require_role(roles, name, role)
@@ -77,7 +77,7 @@ def create(
 @json_option
 @click.pass_context
 def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
-    """The tokens, without what is secret of them."""
+    """List the tokens, without their secrets."""
     file = tokens_file(ctx, users)
     found = file.all()
     if as_json:
@@ -95,7 +95,7 @@ def list_(ctx: click.Context, users: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def revoke(ctx: click.Context, ids: tuple[str, ...], users: Path | None, as_json: bool) -> None:
-    """End tokens. A server that runs lets them in no more."""
+    """Revoke tokens. A running server refuses them at once."""
     revoked = tokens_file(ctx, users).revoke(*ids)
     if as_json:
         print_json({"revoked": [each.id for each in revoked]})

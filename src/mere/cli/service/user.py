@@ -65,7 +65,7 @@ def user() -> None:
     """Manage the users of mere serve.
 
     The file holds no passwords, only what is needed to check them (SCRAM-SHA-256); only its owner can read it. A
-    running server sees a change at once.
+    running server applies changes at once.
     """
 
 

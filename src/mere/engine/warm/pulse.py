@@ -1,4 +1,4 @@
-"""The pulse of a warm engine: its keeper asks the JVM every few seconds and writes down the answer.
+"""The pulse of a warm engine: its keeper asks the JVM every few seconds whether it works, and records the answer.
 
 A process that is there may still do nothing: its SparkContext was stopped by an error, or the process itself.
 """

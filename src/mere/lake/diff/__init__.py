@@ -1,1 +1,1 @@
-"""What differs between two states of a table, or of the lake."""
+"""The differences between two states of a table, or of the lake."""

@@ -1,7 +1,7 @@
 """What changed in a table since one of its snapshots, as instants of its time column.
 
-The files that were added and removed since tell it. A compaction adds and removes files without a change, so its
-snapshots are passed over. A delete file counts as the data files that it may touch.
+It is worked out from the files added and removed since then. Compactions are skipped, because they add and remove files
+without a change. A delete file counts as the data files that it may touch.
 """
 
 from __future__ import annotations

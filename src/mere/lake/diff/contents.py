@@ -1,4 +1,4 @@
-"""What changed in a table, by its rows, where its files alone would say too much.
+"""What changed in a table, by its rows, where its files alone would report too much.
 
 A table that is overwritten as a whole has only new files, and perhaps the same rows but one. Where what differs between
 two snapshots is small, DuckDB counts the rows of both, equal ones together, and finds the windows in which they differ.

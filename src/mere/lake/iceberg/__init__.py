@@ -1,1 +1,1 @@
-"""What the files of one Iceberg table say, whatever ref points to them."""
+"""Reads the files of an Iceberg table, whatever ref points to them."""

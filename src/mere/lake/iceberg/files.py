@@ -1,6 +1,6 @@
 """The files that a metadata file reaches: metadata → manifest lists → manifests → data, delete and statistics files.
 
-Whoever deletes files must know all that are needed. So a file of this tree that cannot be read is an error and never
+Deleting files requires knowing all that are needed. So a file of this tree that cannot be read is an error and never
 an empty branch: what lies behind it may be somebody's data.
 """
 

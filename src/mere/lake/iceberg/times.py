@@ -1,4 +1,4 @@
-"""The windows that a data file has rows in, from its time column alone.
+"""The windows that a data file has rows in, found by reading only its time column.
 
 A file whose bounds are a year apart may hold two days of that year. Its Parquet footer often tells, row group by row
 group; where it does not, the column is read, and no other.

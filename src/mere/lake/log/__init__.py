@@ -1,1 +1,1 @@
-"""The words of the lake's history: refs, commits, and the runs that made them."""
+"""The lake's history as data: refs, commits, and the runs that made them."""

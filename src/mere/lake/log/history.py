@@ -1,4 +1,4 @@
-"""The commits that lead to a ref: what `lake.log` gives."""
+"""The commits that lead to a ref, as `lake.log` returns them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that a run works in, told apart from any other, so that its end is noticed at once."""
+"""Identifies the process that a run works in, so that its end is noticed at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders of tables and views: each has one of its own in the warehouse, whatever its name is on other refs."""
+"""The folders of tables and views in the warehouse: each table has its own, whatever its name is on other refs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What main has, in a file beside the warehouse: for the day on which the catalog is lost.
+"""Records the tables of main in a file next to the warehouse, in case the catalog is lost.
 
-Metadata files do not say on which branch they are: only the catalog knows. The file is written again when a lake is
-closed through which refs have moved. What was written later than that may be of any branch.
+Only the catalog knows which branch a metadata file belongs to. The file is rewritten when a lake is closed through
+which refs have moved; anything written later may belong to any branch.
 """
 
 from __future__ import annotations

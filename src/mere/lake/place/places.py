@@ -1,7 +1,7 @@
-"""Where a lake is: its place is checked, its store made or opened.
+"""Checks the place of a lake, and creates or opens its store.
 
-One place has one lake, because the sweep deletes all in a warehouse that its own catalog does not reach. So a small
-file beside the warehouse says whose place it is.
+One place has one lake, because the sweep deletes everything in a warehouse that its own catalog does not reach. A small
+file next to the warehouse says which lake that is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrow tables as frames of the libraries in which people calculate and draw.
+"""Converts Arrow tables to pandas and Polars.
 
-What those draw only with a warning, or not at all, arrives as what they draw: an exact decimal as a number, a date in
-pandas as a time. Who needs decimals to the last digit takes the Arrow table.
+Types that plotting libraries handle badly are converted: decimals become floats, and dates become times in pandas. Use
+the Arrow table for decimals to the last digit.
 """
 
 from __future__ import annotations

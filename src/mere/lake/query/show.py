@@ -1,4 +1,4 @@
-"""What one table or view is, from its metadata file alone: reads no manifests and no data."""
+"""Describes a table or view from its metadata file alone: reads no manifests and no data."""
 
 from __future__ import annotations
 

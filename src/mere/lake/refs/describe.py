@@ -1,7 +1,7 @@
-"""What a change amounts to and who made it, as far as the tables' metadata tells.
+"""Row counts and authors of changes, as far as the tables' metadata has them.
 
-Counts and authors are an account of a commit and not a part of it: where a metadata file cannot be read any more, they
-are left out, and the commit can still be shown, reverted and published.
+They describe a commit, and are not part of it: if a metadata file can no longer be read, they are left out, and the
+commit can still be shown, reverted and published.
 """
 
 from __future__ import annotations

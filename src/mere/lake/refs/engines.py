@@ -1,4 +1,4 @@
-"""A ref as a catalog of Spark: the properties by which it is reached."""
+"""A ref as a Spark catalog: the properties with which Spark reaches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table or view must be like before it may stand on a branch that others read.
+"""What a table or view must meet before it can be published.
 
 Engines do not know about refs. A table must therefore carry properties that keep an engine from deleting files that
 another ref needs, and a view must follow the ref on which it is read.

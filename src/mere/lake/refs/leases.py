@@ -1,4 +1,4 @@
-"""A run's claim on the tables it will write: others wait, maintenance passes by, a dead run's claim expires."""
+"""A run's claim on the tables it will write: others wait, maintenance skips them, a dead run's claim expires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lake as its own rooms see it, below the facade with all the verbs."""
+"""A lake as its own rooms see it: what they need of the facade above them."""
 
 from __future__ import annotations
 

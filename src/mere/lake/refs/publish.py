@@ -1,4 +1,4 @@
-"""Publishing: what a branch changed since it left its target, put onto the target in one transaction."""
+"""Publishes what a branch changed since it was forked, to its target, in one transaction."""
 
 from __future__ import annotations
 

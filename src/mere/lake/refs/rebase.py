@@ -1,8 +1,7 @@
-"""Bringing a branch onto the head of its parent, with its own changes on top.
+"""Moves a branch onto the head of its parent, with its own changes on top.
 
-Afterwards the branch is what the parent is, and what it changed itself where the parent has not changed the same. Its
-history is the parent's, followed by one commit with the changes that it kept; the commits that it had before stay in
-reach by their ids until mere gc.
+The branch keeps its own change to a table unless the parent changed the same table. Its history becomes the parent's,
+followed by one commit with the changes that it kept; its former commits can be reached by their ids until mere gc.
 """
 
 from __future__ import annotations

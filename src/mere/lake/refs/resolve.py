@@ -1,4 +1,4 @@
-"""From an expression such as `main~3` or `v1@2h` to a commit."""
+"""Resolves an expression such as `main~3` or `v1@2h` to a commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided by how refs stand, and decided anew where they have moved meanwhile."""
+"""Repeats a decision about refs when they have moved in the meantime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the bytes of a lake are: a disk, or S3."""
+"""The storage of a lake's files: a disk, or S3."""
 
 from __future__ import annotations
 

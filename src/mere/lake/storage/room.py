@@ -1,4 +1,4 @@
-"""A disk without room: what is full is said, and the catalog is read on from a copy of it in memory."""
+"""Full disks: reports which one is full, and reads the catalog from a copy in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files on S3 and on servers that speak its language, and what engines have to be told to reach them.
+"""Files on S3 and compatible servers, and the settings with which engines reach them.
 
 Requests go through obstore, the binding of Rust's object_store: it signs, retries with a growing pause, and writes a
 file only if there is none of that name. Every setting is passed to it; what it would find in the environment by itself

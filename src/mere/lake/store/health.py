@@ -1,4 +1,4 @@
-"""How the database of a lake is, seen from outside: over a connection of its own, as an engine would come."""
+"""The health of a lake's database, checked over a connection of its own, as an engine would use it."""
 
 from __future__ import annotations
 

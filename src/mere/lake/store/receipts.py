@@ -1,4 +1,4 @@
-"""What was answered to requests that are done once only."""
+"""Stored answers to idempotent requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a catalog's database has all of its tables, and in them what no lake is without."""
+"""Checks that a catalog's database has all its tables, with the rows that every lake has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no longer needed, and who may still be writing, as far as the lake's database knows."""
+"""What is no longer needed, and who may still be writing, according to the lake's database."""
 
 from __future__ import annotations
 

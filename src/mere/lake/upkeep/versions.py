@@ -1,7 +1,7 @@
-"""Which metadata file is the table, where a folder has several and no catalog says which.
+"""Which of several metadata files in a folder is the table, when no catalog says so.
 
-A folder of the warehouse of a lake has the files of all branches. What main had is known from the file that the lake
-keeps beside its warehouse. What is newer may be of main, if an engine wrote to it, or of any branch: it is not guessed.
+A folder in a lake's warehouse has the files of all branches. `main.json` next to the warehouse tells what main had.
+Anything newer may belong to main, if an engine wrote to it, or to any branch: mere does not guess.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a writer of a model's rows is given: the step, and the state of all that it reads and writes."""
+"""The task of a writer: the step, and the state of everything that it reads and writes."""
 
 from __future__ import annotations
 

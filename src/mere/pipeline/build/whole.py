@@ -1,4 +1,4 @@
-"""Models that are written at once: the whole table, the new rows of an append model, the query of a view."""
+"""Builds models that are written in one go: a whole table, the new rows of an append model, the query of a view."""
 
 from __future__ import annotations
 

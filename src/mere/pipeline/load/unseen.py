@@ -1,5 +1,5 @@
-"""Columns of a table that no portion has had so far while a source is loaded afresh. A later portion may have them, so
-none is dropped before all portions are loaded.
+"""Columns of a table that no portion has had so far in a full reload. A later portion may have them, so none is dropped
+before all portions are loaded.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _without_columns(step: Step, facts: Facts, moved: set[str]) -> Step:
 def _remedy(model: Model, drops: Sequence[str]) -> str:
     return "\n".join(
         [
-            f"mere run --allow-breaking {model}   to let go of {'it' if len(drops) == 1 else 'them'}",
+            f"mere run --allow-breaking {model}   to drop {'it' if len(drops) == 1 else 'them'}",
             f"Or keep it in the query; if it has another name now: `columns: {{new_name: {{was: {drops[0]}}}}}`",
         ]
     )

@@ -1,4 +1,4 @@
-"""Tables that mere built and that no model makes now. They stay until the user drops them."""
+"""Tables that mere built and that no model makes any more. They stay until the user drops them."""
 
 from __future__ import annotations
 

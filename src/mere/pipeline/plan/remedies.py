@@ -1,6 +1,6 @@
-"""The ways out that a plan or a run prints, worded so that they help as typed.
+"""The remedies that a plan or a run prints, completed so that they work as typed.
 
-A step names them as they are typed where nothing else is to be said: for `main`, and for what stands there.
+A step names them as they are typed for `main`; options such as --on are added here.
 """
 
 from __future__ import annotations

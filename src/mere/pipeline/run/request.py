@@ -1,4 +1,4 @@
-"""What a run is asked for, what it reports while it is in progress, and what it leaves."""
+"""The request for a run, its events, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resumes a run that did not finish: what it was asked for, and what of that is done."""
+"""Resumes a run that did not finish: its request, and which part of it is done."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a table records about itself: what it was built from, and how it is laid out."""
+"""What a table records about itself: what it was built from, and its layout."""

@@ -1,4 +1,4 @@
-"""Takes what an interrupted build left on a run's branch back to where the table last agreed with its state."""
+"""Undoes what an interrupted build left on a run's branch: the table goes back to where it agreed with its state."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class BreakingChange(RunFailed):
         lost = next((change.name for change in changes if change.what is What.DROPPED), None)
         rename = f"\nIf it has another name now: `columns: {{new_name: {{was: {lost}}}}}`." if lost else ""
         let_go = f"mere run --allow-breaking {model}"
-        remedy = f"Keep the column in the query as it was, or let it go: {let_go}{rename}"
+        remedy = f"Keep the column in the query as it was, or drop it: {let_go}{rename}"
         if isinstance(model.body, Source):  # which changes like this only where all of it is loaded again
             remedy = f"mere run --full-refresh --allow-breaking {model}   to load it so"
         super().__init__("\n".join([f"{model.file}: {told[0]}", *told[1:]]), remedy=remedy)

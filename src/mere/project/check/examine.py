@@ -13,11 +13,10 @@ from mere.audits.audit import Audit
 from mere.audits.custom import THIS
 from mere.audits.rules import AcceptedValues, Assert, CustomQuery, Freshness, NotNull, Relationships, Unique
 from mere.names import TableName, near
-from mere.project.cache import FINDINGS, Cache
+from mere.project.cache import FINDINGS, Cache, digest_of
 from mere.project.cases import Case
 from mere.project.check.findings import Finding, about, position
 from mere.project.clocks import Clocks, of_types
-from mere.project.digests import digest_of
 from mere.project.files.seed import columns_of
 from mere.project.graph import maker_of
 from mere.project.kinds import VALID_FROM, VALID_TO, Kind
@@ -104,7 +103,7 @@ class Examiner:
         for table, (file, line) in read.items():
             if maker_of(table, self._models) is None and table not in self._tables:
                 known = map(str, (*self._models, *self._tables))
-                message = f"no model makes {table}, nor is it in the lake.{near(str(table), known)}"
+                message = f"no model makes {table}, and it is not in the lake.{near(str(table), known)}"
                 yield Finding(Rule.UNKNOWN_TABLE, message, file, line, None, None, str(model))
 
     def _look_up(self, table: TableName) -> None:

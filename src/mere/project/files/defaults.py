@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from mere.entries import Entry, nearest
-from mere.project.digests import digest_of
+from mere.project.cache import digest_of
 from mere.project.problems import Problems
 
 # Settings that can hold for many models. The others are about one table and its columns, or about one query.

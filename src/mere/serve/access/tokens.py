@@ -77,12 +77,12 @@ class Tokens:
         """The token, and its text, which is nowhere kept."""
         check_name(user)
         if lifetime <= timedelta(0):
-            raise UsageError("A token that expires at once lets nobody in.", remedy="Give it time: --expires 90d")
+            raise UsageError("A token that expires at once is of no use.", remedy="Choose a longer time: --expires 90d")
         now = self._clock().replace(microsecond=0)
         try:
             expires = now + lifetime
         except OverflowError as error:
-            raise UsageError("A token cannot last for so long.", remedy="Give it less: --expires 90d") from error
+            raise UsageError("No token lasts that long.", remedy="Choose a shorter time: --expires 90d") from error
         secret = secrets.token_urlsafe(32)
         with self._file.changed() as entries:
             while (id_ := secrets.token_hex(4)) in entries:

@@ -73,7 +73,7 @@ class Users:
         """Or give an existing user another password. True if the user is new."""
         check_name(name)
         if not password:
-            raise UsageError("An empty password would let anybody in.", remedy="Choose a password.")
+            raise UsageError("An empty password would admit anybody.", remedy="Choose a password.")
         with self._file.changed() as entries:
             new = name not in entries
             entries[name] = str(Verifier.of(password))

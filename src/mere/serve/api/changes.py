@@ -28,13 +28,13 @@ def publish(call: Call) -> dict[str, Any]:
     ref = call.lake.store.ref(branch)
     if ref is not None and ref.kind is RefKind.RUN:
         raise UsageError(
-            f"{branch} is the branch of a run that did not come to its end. Nothing was published.",
-            remedy=f"Mend what failed and resume the run {run_of(branch)}.",
+            f"{branch} is the branch of a run that did not finish. Nothing was published.",
+            remedy=f"Fix what failed and resume the run {run_of(branch)}.",
         )
     if seen.conflicts:
         raise LakeConflict(
             f"{', '.join(str(each.key) for each in seen.conflicts)} moved on {seen.target}. Nothing was published.",
-            remedy=f"Bring it into the branch: mere branch update {branch}",
+            remedy=f"Bring the changes into the branch: mere branch update {branch}",
         )
     # What was looked at a moment ago, and nothing that has come since.
     done = call.lake.publish(branch, seen.target, message=call.body["message"], author=call.author, expect=seen.head.id)

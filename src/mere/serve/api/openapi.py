@@ -13,12 +13,12 @@ from mere.serve.api.verbs import VERBS
 
 PATH = "/openapi.json"
 _REFUSALS = {
-    "400": "The request cannot be meant so; the message says why.",
-    "401": "Who asks is not known.",
+    "400": "The request is not valid; the message says why.",
+    "401": "The caller is not logged in.",
     "403": "The caller's role does not allow it.",
-    "404": "There is no such ref, table, run or verb.",
-    "409": "Somebody was quicker, or it is there already.",
-    "503": "The server or the lake is busy; Retry-After says when to ask again.",
+    "404": "No such ref, table, run or verb.",
+    "409": "Somebody else was faster, or it already exists.",
+    "503": "The server or the lake is busy; try again after Retry-After.",
 }
 
 

@@ -28,7 +28,7 @@ def show(call: Call) -> dict[str, Any]:
 def _missing(call: Call) -> dict[str, Any]:
     from mere.errors import RefNotFound
 
-    raise RefNotFound(f"{call.path['name']} is the name of a commit, not of a branch or tag.")
+    raise RefNotFound(f"{call.path['name']} is a commit, not a branch or tag.")
 
 
 def create_branch(call: Call) -> dict[str, Any]:

@@ -63,11 +63,11 @@ def wrong(value: object, schema: Schema, known: Mapping[str, Schema], at: str = 
         return
     if "anyOf" in schema:
         if all(any(True for _ in wrong(value, each, known, at)) for each in schema["anyOf"]):
-            yield f"{at or 'the body'} is none of what it may be"
+            yield f"{at or 'the body'} has no valid form"
         return
     if (type_ := schema.get("type")) and not _is(value, type_):
         words = type_ if isinstance(type_, str) else " or ".join(type_)
-        yield f"{at or 'the body'} has to be {_article(words)} {words}, not {_shown(value)}"
+        yield f"{at or 'the body'} must be {_article(words)} {words}, not {_shown(value)}"
         return
     if "enum" in schema and value not in schema["enum"] and value is not None:
         yield f"{at} is none of: {', '.join(schema['enum'])}"
@@ -76,7 +76,7 @@ def wrong(value: object, schema: Schema, known: Mapping[str, Schema], at: str = 
     if isinstance(value, int | float) and not isinstance(value, bool):
         low, high = schema.get("minimum"), schema.get("maximum")
         if (low is not None and value < low) or (high is not None and value > high):
-            yield f"{at} has to be from {low} to {high}"
+            yield f"{at} must be from {low} to {high}"
     if isinstance(value, list) and "items" in schema:
         for number, item in enumerate(value):
             yield from wrong(item, schema["items"], known, f"{at}[{number}]")

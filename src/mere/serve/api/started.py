@@ -76,7 +76,7 @@ class Starter:
         with self._lock:
             self._going_on = [each for each in self._going_on if each.poll() is None]
             if len(self._going_on) >= _AT_ONCE:
-                message = f"{_AT_ONCE} runs that were started here are going on. Ask again when one has ended."
+                message = f"{_AT_ONCE} runs that were started here are in progress. Try again when one has ended."
                 raise HttpError(503, "ServiceUnavailableException", message, {"Retry-After": "30"})
             process = subprocess.Popen(
                 command,

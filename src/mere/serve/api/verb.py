@@ -40,7 +40,7 @@ class Call:
     def project(self) -> Project:
         if self.own_project is None:
             raise UsageError(
-                "This server has no project.", remedy="Start it in the folder of one, without --lake: mere serve"
+                "This server has no project.", remedy="Start it in a project's folder, without --lake: mere serve"
             )
         return self.own_project
 
@@ -66,7 +66,7 @@ AT = schema.about(schema.LINE, "Any ref: main, dev, v1, main~3, main@2h, a commi
 
 
 def limit(default: int, most: int = 1000) -> Schema:
-    return schema.about(schema.INTEGER, "At most so many.", default=default, minimum=1, maximum=most)
+    return schema.about(schema.INTEGER, "Return at most this many.", default=default, minimum=1, maximum=most)
 
 
 @dataclass(frozen=True)

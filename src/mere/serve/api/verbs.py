@@ -8,7 +8,7 @@ from mere.serve.api.schema import BOOLEAN, INTEGER, LINE, about, list_of, map_of
 from mere.serve.api.verb import AT, Verb, limit
 
 _MAYBE = or_null(LINE)
-_MESSAGE = about(_MAYBE, "Why; it stands in the log.", maxLength=10_000)
+_MESSAGE = about(_MAYBE, "The reason, shown in the log.", maxLength=10_000)
 _NAMES = list_of(LINE)
 _SELECT = about(_NAMES, "Names, globs such as gold.*, tag:NAME, owner:NAME, +NAME, NAME+. Default: all models.")
 _TABLE = about(_NAMES, "Only these tables. May be repeated.")
@@ -16,29 +16,31 @@ _TABLE = about(_NAMES, "Only these tables. May be repeated.")
 # How a run is carried out, also one that is resumed.
 _MANNER = {
     "message": _MESSAGE,
-    "accept": about(_NAMES, "Take these models as built, as they stand.", default=[]),
-    "if_running": about(one_of("wait", "fail", "skip"), "If another run writes the same tables.", default="wait"),
-    "threads": about(INTEGER, "So many models are built side by side.", default=4, minimum=1, maximum=64),
+    "accept": about(_NAMES, "Treat these models as built, as they are now.", default=[]),
+    "if_running": about(
+        one_of("wait", "fail", "skip"), "What to do if another run writes the same tables.", default="wait"
+    ),
+    "threads": about(INTEGER, "How many models to build at once.", default=4, minimum=1, maximum=64),
 }
 _RUN = record(
     {},
     {
         "select": {**_SELECT, "default": []},
         "on": about(LINE, "The branch to build for.", default=MAIN),
-        "full_refresh": about(BOOLEAN, "Build the selected models again, all of them.", default=False),
-        "start": about(_MAYBE, "Build windows from here on, due or not."),
-        "end": about(_MAYBE, "Build windows up to here, without it."),
-        "forward_only": about(BOOLEAN, "New code for new windows; what is built stays.", default=False),
-        "allow_breaking": about(BOOLEAN, "Let columns be dropped or narrowed.", default=False),
-        "limit_windows": about(or_null(INTEGER), "Only the newest of them.", minimum=1),
+        "full_refresh": about(BOOLEAN, "Rebuild the selected models from scratch.", default=False),
+        "start": about(_MAYBE, "Build windows from this time on, due or not."),
+        "end": about(_MAYBE, "Build windows up to, but not including, this time."),
+        "forward_only": about(BOOLEAN, "Use new code for new windows only; keep what is built.", default=False),
+        "allow_breaking": about(BOOLEAN, "Allow columns to be dropped or narrowed.", default=False),
+        "limit_windows": about(or_null(INTEGER), "Build only the newest windows.", minimum=1),
         "sample": about(_MAYBE, "Read only a share of each input, such as 1%."),
         "check": about(BOOLEAN, "Refuse to start if the project has errors.", default=True),
-        "vars": about(map_of(LINE), "In place of those in mere.yaml.", default={}),
+        "vars": about(map_of(LINE), "Instead of those in mere.yaml.", default={}),
         **_MANNER,
     },
 )
 _NEW_REF = record(
-    {"name": about(LINE, "Of the new ref.")}, {"at": about(LINE, "Where it begins: any ref.", default=MAIN)}
+    {"name": about(LINE, "The name of the new ref.")}, {"at": about(LINE, "Any ref: where it starts.", default=MAIN)}
 )
 
 VERBS = (
@@ -64,9 +66,9 @@ VERBS = (
         "GET", "/diff", history.diff, ref("Diff"),
         query={
             "to": {**AT, "default": MAIN},
-            "from": about(LINE, "Any ref. Default: the branch that the other one was forked from."),
-            "rows": about(BOOLEAN, "Compare the rows, too, of all changed tables.", default=False),
-            "table": {**_TABLE, "description": "With rows: only of these. May be repeated.", "default": []},
+            "from": about(LINE, "Any ref. Default: the branch that `to` was forked from."),
+            "rows": about(BOOLEAN, "Also compare the rows of all changed tables.", default=False),
+            "table": {**_TABLE, "description": "With rows: only these tables. May be repeated.", "default": []},
             "key": about(_NAMES, "With rows: match them by these columns. Default: the table's own key."),
             "samples": {**limit(10), "minimum": 0},
         },
@@ -78,7 +80,7 @@ VERBS = (
             {
                 "into": about(_MAYBE, "Default: the branch it was forked from."),
                 "message": _MESSAGE,
-                "dry_run": about(BOOLEAN, "Say what would change and what conflicts.", default=False),
+                "dry_run": about(BOOLEAN, "Show what would change and what conflicts; change nothing.", default=False),
                 "expect": about(_MAYBE, "Only if the branch is at this commit: the `head` of a dry run."),
             },
         ),
@@ -88,8 +90,8 @@ VERBS = (
         body=record(
             {},
             {
-                "commit": about(_MAYBE, "To undo this one."),
-                "to": about(_MAYBE, "Instead: make the branch what the lake was at this ref."),
+                "commit": about(_MAYBE, "The commit to undo."),
+                "to": about(_MAYBE, "Instead: go back to the state at this ref."),
                 "on": about(LINE, "The branch to commit to.", default=MAIN),
                 "message": _MESSAGE,
             },

@@ -1,1 +1,1 @@
-"""What a tool has to be told to reach a served lake, ready to paste."""
+"""The settings with which tools reach a served lake, ready to paste."""

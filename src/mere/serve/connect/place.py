@@ -1,4 +1,4 @@
-"""Where a lake is served, and as whom and at which ref a tool comes to it. No secret is part of it."""
+"""Where a lake is served, and the user and ref that a tool connects with. It has no secrets in it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,11 @@ class Place:
     def __post_init__(self) -> None:
         RefExpression.parse(self.ref)
         if not _HOST.fullmatch(self.host):
-            raise UsageError(
-                f"{self.host!r} is not the name of a host.", remedy="Give a name or an address: --host HOST"
-            )
+            raise UsageError(f"{self.host!r} is not a host name.", remedy="Give a name or an address: --host HOST")
         if not self.user.isprintable() or not self.user:
             raise UsageError(f"{self.user!r} cannot be a user's name.", remedy="Name one: --user NAME")
         if self.trusted and not self.is_here:
-            raise UsageError(f"{self.host} lets nobody in without a token.", remedy="Leave --trust out.")
+            raise UsageError(f"{self.host} requires a token.", remedy="Leave --trust out.")
 
     @property
     def is_here(self) -> bool:

@@ -1,5 +1,5 @@
-"""The tools, each with what it is told. A token or password stands in none of it: it comes from the environment, or the
-tool asks for it."""
+"""The tools, each with its settings. None contains a token or password: these come from the environment, or the
+tool asks for them."""
 
 from __future__ import annotations
 

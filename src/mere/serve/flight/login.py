@@ -1,4 +1,4 @@
-"""Who calls, and which ref is read: every Flight call says so in its headers."""
+"""The user and the ref of a Flight call, which every call has in its headers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What clients keep for the server, sealed so that nobody can change it: tokens, tickets, prepared statements.
 
-So the server remembers next to nothing of its clients, and nothing grows with those who leave without a word.
+So the server stores next to nothing about its clients, and nothing piles up when they leave without a word.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""HTTP: the frame in which protocols are served, each request let in by itself."""
+"""HTTP: authenticates each request, and frames it with an id, a log line and an answer."""

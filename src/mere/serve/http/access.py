@@ -1,4 +1,4 @@
-"""Who asks, and what that caller may do. Handlers ask an `Access`; what is not allowed is an HttpError 403."""
+"""The caller of a request, and what it may do. Handlers check an `Access`; what is not allowed is an HttpError 403."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Access:
         """A rule for columns or rows that names no table of a commit may be for one that has another name there."""
         if unmet := self.role.unmet(tables) if self.role.columns or self.role.rows else []:
             names = ", ".join(rule.pattern for rule in unmet)
-            raise forbidden(f"The role {self.role.name} has rules for {names}, and no such table is on this ref.")
+            raise forbidden(f"The role {self.role.name} has rules for {names}, which is not on this ref.")
 
     def check_files(self, table: TableName) -> None:
         """Files hold all rows and columns of a table: whoever may see a part of it reads it elsewhere."""
@@ -54,7 +54,7 @@ class Access:
             raise forbidden(f"{self.caller.name} may not read {table}.")
         if not self.role.may_read_all_of(table):
             raise forbidden(
-                f"{self.caller.name} may read a part of {table}, and files cannot be given in part. {_GATEWAY}"
+                f"{self.caller.name} may read only a part of {table}, and parts of files cannot be withheld. {_GATEWAY}"
             )
 
     def may_have_signatures(self, table: TableName) -> bool:
@@ -64,8 +64,8 @@ class Access:
     def check_signatures(self, table: TableName) -> None:
         if not self.may_have_signatures(table):
             raise forbidden(
-                f"{self.caller.name} may not read all of {table}, on all refs and at all times, which its folder has. "
-                f"{_GATEWAY}"
+                f"{self.caller.name} may not read all of {table} on all refs and at all times, which its folder holds."
+                f" {_GATEWAY}"
             )
 
     # writing
@@ -88,7 +88,7 @@ class Access:
         """A view is read with the rights of the server: whoever does not read everything could read it by a view."""
         self.check_write(ref, schema, view)
         if self.role.is_restricted:
-            raise self._part(f"write the view {schema}.{view}, which could show what the role is not shown")
+            raise self._part(f"write the view {schema}.{view}, which could show what is hidden from the role")
 
     def check_unrestricted(self, what: str) -> None:
         """What leads to files of any table, ref and time is for those who read all of them."""
@@ -101,11 +101,11 @@ class Access:
     def _why(self, ref: str, schema: str | None = None, table: str | None = None) -> str:
         role = self.role
         if role.writes is None:
-            return f"The role {role.name} reads only."
+            return f"The role {role.name} is read-only."
         if not role.may_write_to(ref):
             if ref == MAIN:
-                return f"Runs and publishes write {MAIN}. Write to a branch, and publish it: mere branch create NAME"
-            return f"The role {role.name} writes to other branches: {', '.join(role.writes.refs)}."
+                return f"Only runs and publishes write to {MAIN}. Publish a branch instead: mere branch create NAME"
+            return f"The role {role.name} may write only to the branches {', '.join(role.writes.refs)}."
         if schema is not None and not role.writes.names_schema(schema):
-            return f"The role {role.name} writes to other schemas: {', '.join(role.writes.schemas)}."
-        return f"A role writes only what it reads as a whole, and {role.name} does not read all of {schema}.{table}."
+            return f"The role {role.name} may write only to the schemas {', '.join(role.writes.schemas)}."
+        return f"A role may write only tables that it reads in full; {role.name} does not read all of {schema}.{table}."

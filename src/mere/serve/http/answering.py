@@ -1,4 +1,4 @@
-"""Requests are answered in threads, of which there are few: each has a connection to the catalog's database."""
+"""Answers requests in a few threads: each has its own connection to the catalog's database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layer that every request goes through: who asks is known behind it, or the request ends here."""
+"""The layer that authenticates every request: behind it, the caller is known."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Credentials:
         name, _, password = _decoded(given).partition(":") if scheme.lower() == "basic" else ("", "", "")
         if self._users is None:
             if not address.startswith(_LOOPBACK):
-                raise forbidden("Only this machine is let in without a password.")
+                raise forbidden("Without a password, only clients on this machine are allowed.")
             _refuse_pages(headers)
             return Caller(_name(name) or default_author(), address)
         self._users.admit()
         if not name:
-            raise unauthorized("A token, or a user's name and password, is needed.")
+            raise unauthorized("Log in with a token, or with a user's name and password.")
         self._check(self._users, name, password, address)
         return Caller(name, address)
 
@@ -61,7 +61,7 @@ class Credentials:
             self._tokens.admit()
         found = self._tokens.of(text) if self._tokens is not None else None
         if found is None:
-            raise unauthorized("The token is not one of this server's, or it has expired or was revoked.")
+            raise unauthorized("The token is not valid on this server: it is unknown, has expired or was revoked.")
         return found
 
     def _check(self, users: Users, name: str, password: str, address: str) -> None:
@@ -73,7 +73,7 @@ class Credentials:
             return
         if not verifier.fits(password):
             self._guesses.failed(name, address)
-            message = f"The password of {name[:LONGEST_NAME]} is another one, or there is no such user."
+            message = f"Wrong password for {name[:LONGEST_NAME]}, or no such user."
             raise unauthorized(message)
         self._guesses.succeeded(name, address)
         self._fitting.keep(key, True)
@@ -121,7 +121,7 @@ def _refuse_pages(headers: Mapping[str, str]) -> None:
     origin = headers.get("origin")
     elsewhere = origin is not None and origin.partition("://")[2] != host
     if elsewhere or (host.rpartition(":")[0] or host) not in _NAMES:
-        raise forbidden("A page of another server may not ask here. Programs name this machine localhost or 127.0.0.1.")
+        raise forbidden("Requests from web pages are refused. Programs must use the name localhost or 127.0.0.1.")
 
 
 def _decoded(given: str) -> str:

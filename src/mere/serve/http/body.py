@@ -30,7 +30,7 @@ async def content(request: Request, largest: int = LARGEST, seconds: float = SEC
         message = f"The body did not come within {seconds:.0f} s."
         raise HttpError(408, "RequestTimeoutException", message, {"Connection": "close"}) from None
     except ClientDisconnect:
-        raise bad_request("The client has left before it sent its whole request.") from None
+        raise bad_request("The client disconnected before it had sent its whole request.") from None
     return b"".join(parts)
 
 
@@ -41,7 +41,7 @@ def parsed(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise bad_request(f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
-        raise bad_request("The body has to be a JSON object.")
+        raise bad_request("The body must be a JSON object.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Errors as clients over HTTP are told them, in the form of Iceberg's specification: a code, a type and a message."""
+"""Errors as HTTP clients get them, in the form of Iceberg's specification: a code, a type and a message."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def of_any(error: Exception) -> HttpError:
         if isinstance(error, kind):
             return HttpError(status, type_, " ".join(str(error).split("\n")), _headers(status))
     _LOG.error("a request failed", exc_info=error)
-    return HttpError(500, "InternalServerError", "The server has failed at this request. Its log says more.")
+    return HttpError(500, "InternalServerError", "The request failed in the server; its log has the details.")
 
 
 def _headers(status: int) -> dict[str, str]:

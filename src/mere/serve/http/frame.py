@@ -1,4 +1,4 @@
-"""Around all requests: each has an id, is in the audit log, and is answered whatever happens in it."""
+"""The frame around every request: an id, a line in the audit log, and an answer whatever happens."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def application(
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     what = f"{request.method} {request.url.path}"
-    message = f"There is no {what} here." if error.status_code in _TYPES else str(error.detail)
+    message = f"There is no {what}." if error.status_code in _TYPES else str(error.detail)
     return response(HttpError(error.status_code, _TYPES.get(error.status_code, "BadRequestException"), message))
 
 

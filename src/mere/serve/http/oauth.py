@@ -1,4 +1,4 @@
-"""OAuth2's client credentials: engines send a token as the secret of a client, and get it back as a bearer's."""
+"""OAuth2 client credentials: engines send a token as the client's secret, and get it back as a bearer token."""
 
 from __future__ import annotations
 
@@ -60,23 +60,23 @@ class OAuth:
         if grant == _EXCHANGE:
             secret = form.get("subject_token", "")
         elif grant != "client_credentials":
-            raise HttpError(400, "unsupported_grant_type", "The grant has to be client_credentials.")
+            raise HttpError(400, "unsupported_grant_type", "The grant type must be client_credentials.")
         token = self._credentials.token(secret)
         if client and client not in (token.user, token.id):
-            raise HttpError(401, "invalid_client", "The token is another client's. Its user is the client.")
+            raise HttpError(401, "invalid_client", "`client_id` must be the user or the id of the token.")
         return token, secret
 
 
 def _form(content: bytes, headers: Mapping[str, str]) -> dict[str, str]:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HttpError(400, "invalid_request", "The body has to be a form (application/x-www-form-urlencoded).")
+        raise HttpError(400, "invalid_request", "The body must be a form (application/x-www-form-urlencoded).")
     try:
         pairs = parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:
         raise HttpError(400, "invalid_request", "The form cannot be read.") from None
     if len({name for name, _ in pairs}) < len(pairs):
-        raise HttpError(400, "invalid_request", "A field is there twice.")
+        raise HttpError(400, "invalid_request", "A field appears twice.")
     return dict(pairs)
 
 

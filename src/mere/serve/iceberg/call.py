@@ -1,4 +1,4 @@
-"""A request as the handlers see it: who asks, at which ref, for what. They answer in threads."""
+"""A request as the handlers see it: the caller, the ref and the parameters. Handlers run in threads."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Call:
         if given is None:
             return None
         if not (given.isascii() and given.isdigit()) or not 1 <= int(given[:9]) <= _LARGEST_PAGE:
-            raise bad_request(f"pageSize has to be a number from 1 to {_LARGEST_PAGE}.")
+            raise bad_request(f"pageSize must be a number from 1 to {_LARGEST_PAGE}.")
         return int(given)
 
 
@@ -103,10 +103,10 @@ def one_level(levels: Sequence[object]) -> str:
 def identifier(given: object) -> TableName:
     """Of a table or view, as it stands in a body: `{"namespace": ["gold"], "name": "orders"}`."""
     if not isinstance(given, dict) or not isinstance(given.get("namespace"), list):
-        raise bad_request("A table is named by an object with `namespace`, a list, and `name`.")
+        raise bad_request("A table is given by an object with `namespace`, a list, and `name`.")
     name = given.get("name")
     if not isinstance(name, str) or not name:
-        raise bad_request("The `name` of a table has to be a text.")
+        raise bad_request("The `name` of a table must be a string.")
     return TableName(one_level(given["namespace"]), name)
 
 
@@ -147,4 +147,4 @@ def _text(token: str) -> str:
     try:
         return base64.b64decode(token.encode(), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise bad_request("pageToken is not one that this server gave out.") from None
+        raise bad_request("pageToken is not from this server.") from None

@@ -1,4 +1,4 @@
-"""GET /v1/config: what this server can do, and at which ref the client is from here on."""
+"""GET /v1/config: what this server can do, and the ref that the client uses from then on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata files as they are sent: the bytes that are stored, and the answer around them."""
+"""Metadata files as they are sent: the stored bytes, and the response around them."""
 
 from __future__ import annotations
 

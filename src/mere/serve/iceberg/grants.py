@@ -1,4 +1,4 @@
-"""How a client comes to the files of a table: where they are, and by what right."""
+"""How a client gets at the files of a table: where they are, and with which credentials."""
 
 from __future__ import annotations
 

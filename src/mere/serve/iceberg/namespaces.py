@@ -1,4 +1,4 @@
-"""Namespaces: of one level, with properties, on a ref."""
+"""Namespaces of a ref: one level, with properties."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def update(call: Call) -> Response:
     namespace = call.namespace
     updates, removals = _properties(call.json.get("updates") or {}), call.json.get("removals") or []
     if not isinstance(removals, list) or not all(isinstance(each, str) for each in removals):
-        raise bad_request("`removals` has to be a list of names.")
+        raise bad_request("`removals` must be a list of names.")
     if EXISTS in removals:
         raise bad_request(f"{EXISTS} is not a property of a namespace.")
     if both := sorted(set(updates) & set(removals)):
-        raise HttpError(422, "UnprocessableEntityException", f"{both[0]} is to be set and to be removed.")
+        raise HttpError(422, "UnprocessableEntityException", f"{both[0]} is both in `updates` and in `removals`.")
     target = Target(call, namespace)
 
     def find() -> Write:
@@ -110,7 +110,7 @@ def _entry(value: str | None) -> Entry | None:
 
 def _properties(given: object) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise bad_request("Properties are an object, with texts as values.")
+        raise bad_request("Properties must be an object with strings as values.")
     if EXISTS in given:
         raise bad_request(f"{EXISTS} is not a property of a namespace.")
     return given

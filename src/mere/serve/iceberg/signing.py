@@ -1,8 +1,8 @@
-"""Requests to S3 that are signed for clients without keys: files of one table are read, and new ones are written.
+"""Signs requests to S3 for clients without keys: reads of a table's files, and writes of new ones.
 
 A table's folder holds its files of all refs and all times, so that only a role that may read all of these gets any
-signature. Nothing is ever deleted or written over: files die in the sweep. What is not known to be one of the few
-requests that engines make for that is refused.
+signature. Nothing can be deleted or overwritten. Only the few requests that engines make are signed; all
+others are refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def sign(call: Call) -> Response:
     table = call.table()
     s3 = call.lake.storage.s3
     if s3 is None:
-        raise bad_request("The files of this lake are in a folder, where no request is signed.")
+        raise bad_request("The files of this lake are in a folder: there is nothing to sign.")
     asked = _asked(call.json)
     call.about["s3"] = f"{asked.method} {asked.path}"[:1000]
     call.access.check_signatures(table)
@@ -77,7 +77,7 @@ def sign(call: Call) -> Response:
     if asked.writes:
         call.warehouse.branch(table)
         if call.lake.storage.exists(location):
-            raise forbidden(f"{location} is there already, and no file is written over.")
+            raise forbidden(f"{location} already exists, and files cannot be overwritten.")
     else:
         call.warehouse.tables  # noqa: B018 the ref is there, and may be read
     headers = {name: value for name, value in asked.headers.items() if _HEADERS.fullmatch(name)}
@@ -92,9 +92,9 @@ def sign(call: Call) -> Response:
 def _asked(given: Mapping[str, object]) -> Asked:
     method, uri, headers = given.get("method"), given.get("uri"), given.get("headers", {})
     if not isinstance(method, str) or not isinstance(uri, str) or not isinstance(headers, dict):
-        raise bad_request("A request to sign has a `method`, a `uri`, a `region` and `headers`.")
+        raise bad_request("A request to sign needs a `method`, a `uri`, a `region` and `headers`.")
     if method not in _QUERIES:
-        raise forbidden(f"{method[:20]} is not signed: files are read and written, and die in the sweep.")
+        raise forbidden(f"{method[:20]} requests are not signed; mere gc deletes files.")
     try:
         parts = urlsplit(uri)
         path = unquote(parts.path, errors="strict")
@@ -107,7 +107,7 @@ def _asked(given: Mapping[str, object]) -> Asked:
     if len(names) < len(query) or not any(names <= known for known in _QUERIES[method]):
         raise forbidden(f"{method} with {', '.join(sorted(names))[:200]} is not signed.")
     if method == "POST" and not names:
-        raise forbidden("POST is signed for the parts of a large file alone.")
+        raise forbidden("POST is signed only for uploading a large file in parts.")
     return Asked(method, uri, parts.netloc, path, query, _headers(headers))
 
 
@@ -115,7 +115,7 @@ def _headers(given: Mapping[object, object]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, values in given.items():
         if not isinstance(name, str) or not isinstance(values, list) or not all(isinstance(v, str) for v in values):
-            raise bad_request("`headers` are lists of texts, by their names.")
+            raise bad_request("`headers` must map names to lists of strings.")
         text = ",".join(values)
         if not text.isprintable() or name.lower() in found:
             raise bad_request(f"The header {name[:50]!r} cannot be signed.")
@@ -141,7 +141,7 @@ def _location(s3: S3Settings, asked: Asked) -> str:
             return f"s3://{asked.path.removeprefix('/')}"
         if not s3.uses_path_style and asked.host.endswith(f".{server}"):
             return f"s3://{asked.host.removesuffix(f'.{server}')}{asked.path}"
-    raise forbidden(f"{asked.host[:200]} is not where the files of this lake are, so no request to it is signed.")
+    raise forbidden(f"{asked.host[:200]} is not the server of this lake's files, so no request to it is signed.")
 
 
 def _check_place(call: Call, table: TableName, location: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables: listed, loaded, made, changed, dropped, renamed and registered."""
+"""Tables: lists, loads, creates, changes, drops, renames and registers them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listed(call: Call, kind: Kind) -> Response:
 def load(call: Call) -> Response:
     snapshots = call.query.get("snapshots", "all").lower()
     if snapshots not in _SNAPSHOTS:
-        raise bad_request(f"snapshots has to be all or refs, not {snapshots[:50]}.")
+        raise bad_request(f"snapshots must be all or refs, not {snapshots[:50]}.")
     location = call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE).value
     reached = settings(call)
     headers = {"ETag": etag(location, snapshots, *sorted(reached.values()))}
@@ -72,7 +72,7 @@ def report(call: Call) -> Response:
     """What an engine has measured while it scanned or wrote. It is taken, and not kept."""
     call.warehouse.entry(call.asked(Kind.TABLE), Kind.TABLE)
     if "report-type" not in call.json:
-        raise bad_request("A report has a `report-type`.")
+        raise bad_request("A report needs a `report-type`.")
     return Response(status_code=EMPTY)
 
 
@@ -182,7 +182,7 @@ def registered(call: Call, kind: Kind) -> Response:
     target = Target(call, name)
     call.access.check_unrestricted(f"register {name}")
     if call.json.get("overwrite"):
-        raise bad_request("Nothing is registered over another: drop that first.")
+        raise bad_request("Registering does not replace a table: drop it first.")
 
     def find() -> Write:
         reads = target.require_namespace(name.namespace)

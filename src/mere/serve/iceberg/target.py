@@ -1,4 +1,4 @@
-"""The branch that a request writes to: what stands there, and the files of what is to stand there."""
+"""The branch that a request writes to: what is there now, and the new metadata files."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Target:
                     gone = each.get("removals") or each.get("removed") or []
                     refuse_unguarded({table: dict.fromkeys(gone)})
                 case "set-location" if str(each.get("location")).rstrip("/") != (folder or "").rstrip("/"):
-                    raise bad_request(f"{table} stays where it is, at {folder}: a lake gives out the folders itself.")
+                    raise bad_request(f"{table} stays where it is, at {folder}: the lake chooses the folders.")
                 case "add-snapshot":
                     self._check_inside(each.get("snapshot"), "manifest-list")
                 case "set-statistics":
@@ -163,7 +163,7 @@ class Target:
 
     def check_properties(self, table: TableName, properties: object) -> None:
         if not isinstance(properties, dict):
-            raise bad_request("Properties are an object, with texts as values.")
+            raise bad_request("Properties must be an object with strings as values.")
         refuse_unguarded({table: {name: value for name, value in properties.items() if name in PROPERTIES}})
         if elsewhere := sorted(set(ELSEWHERE) & properties.keys()):
             raise Unguarded(f"{elsewhere[0]} would put files of {table} where the lake does not look after them.")
@@ -177,17 +177,17 @@ class Target:
         warehouse = self._lake.warehouse
         if not isinstance(location, str) or not folders.is_inside(location, warehouse):
             raise bad_request(
-                f"{str(location)[:500]} is not in the lake's warehouse. Tables of elsewhere come in with: mere adopt"
+                f"{str(location)[:500]} is not in the lake's warehouse. To take over a table from elsewhere: mere adopt"
             )
         metadata = MetadataReader(self._lake.storage).read(location)
         if metadata.is_view is (kind is Kind.TABLE) or not folders.is_inside(metadata.folder or "", warehouse):
             raise bad_request(f"{location} is not the metadata of a {kind} in the lake's warehouse.")
         if kind is Kind.TABLE and any(metadata.properties.get(name) != value for name, value in PROPERTIES.items()):
-            raise bad_request(f"{location} is of a table without the guards of a lake: {', '.join(PROPERTIES)}.")
+            raise bad_request(f"{location} belongs to a table without the guards of a lake: {', '.join(PROPERTIES)}.")
         reach = Reach(self._lake.storage)
         reach.add(location)
         if missing := sorted(file for file in reach if not self._lake.storage.exists(file)):
-            raise bad_request(f"{metadata.folder} is not whole any more: {missing[0]} is gone.")
+            raise bad_request(f"{metadata.folder} is incomplete: {missing[0]} is gone.")
         return Entry(kind, location)
 
     def _change(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Change:
@@ -242,7 +242,7 @@ def _guards(raw: Json) -> list[Json]:
 def _objects(request: Json, name: str) -> list[Json]:
     found = request.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise bad_request(f"`{name}` has to be a list of objects.")
+        raise bad_request(f"`{name}` must be a list of objects.")
     return found
 
 

@@ -15,10 +15,10 @@ from mere.serve.iceberg.writing import Write, written
 def commit(call: Call) -> Response:
     requests = call.json.get("table-changes")
     if not isinstance(requests, list) or not all(isinstance(each, dict) for each in requests) or not requests:
-        raise bad_request("`table-changes` has to be a list of objects, with one at least.")
+        raise bad_request("`table-changes` must be a list of at least one object.")
     tables = [identifier(each.get("identifier")) for each in requests]
     if len(set(tables)) < len(tables):
-        raise bad_request("A table is changed once in a transaction.")
+        raise bad_request("A transaction can change a table only once.")
     call.about["table"] = ", ".join(map(str, tables))[:1000]
     target = Target(call, *tables)
 

@@ -1,4 +1,4 @@
-"""Views, under the rule of all views of a lake: they follow the ref on which they are read."""
+"""Views, which must follow the ref on which they are read, like all views of a lake."""
 
 from __future__ import annotations
 

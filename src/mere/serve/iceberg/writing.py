@@ -1,4 +1,4 @@
-"""What a request writes: one commit to a branch, in the name of who asks, and one answer, however often it is sent."""
+"""Writes the changes of a request: one commit on a branch, by the caller, and one answer however often it is sent."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def once(handler: Handler) -> Handler:
         if key is None:
             return handler(call)
         if not _KEY.fullmatch(key):
-            raise bad_request("An Idempotency-Key has 1 to 64 letters, digits, and . _ - between them.")
+            raise bad_request("An Idempotency-Key consists of 1 to 64 letters, digits and . _ -")
         if (known := _known(call)) is not None:
             return known
         try:
@@ -113,7 +113,7 @@ def _known(call: Call) -> Response | None:
     if found is None:
         return None
     if found.request != _digest(call):
-        raise HttpError(422, "UnprocessableEntityException", "Another request was sent under this Idempotency-Key.")
+        raise HttpError(422, "UnprocessableEntityException", "Another request has used this Idempotency-Key.")
     call.warehouse.branch()
     return Answer(found.status, found.pointer, found.content).response(call)
 

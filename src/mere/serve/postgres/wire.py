@@ -1,6 +1,6 @@
 """The messages of the PostgreSQL protocol, version 3, as bytes: parses the client's, builds the server's.
 
-Every message but the first of a connection is a letter, the length of the rest with itself in it, and the rest.
+Every message but the first of a connection consists of a letter, the length (itself included), and the content.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Found:
             raise self.problems[0]
         if self.problems:
             lines = [str(each).replace("\n", "\n    ") for each in self.problems]
-            raise ConfigError("\n  ".join([f"{len(lines)} problems in the file of roles", *lines]))
+            raise ConfigError("\n  ".join([f"{len(lines)} problems in the roles file", *lines]))
 
 
 def check(roles: Declared, lake: Lake, users: Iterable[str] | None = None, *, compute: bool = True) -> Found:

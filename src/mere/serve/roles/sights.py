@@ -1,4 +1,4 @@
-"""What a user sees of the lake by its role, for whoever assigns the roles."""
+"""What a user can see of the lake, for the person who assigns the roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection as the SQL part sees it, and the rows of its queries."""
+"""A connection as the SQL part sees it, and the rows of its queries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The values of a column as bytes, a whole column at a time, and rows made of them.
 
-Where values are of one size they are a matrix of bytes, a row for each. Where they are short and of several sizes they
-are a matrix, too, of which some bytes are meant. Others are a binary array. Matrices are put beside each other by
-copies of a few bytes, and what is not meant goes in one step: that is several times as fast as joining value by value.
+Values of one size are a matrix of bytes, a row each. Short values of several sizes are a matrix, too, of which only
+some bytes count. Others are a binary array. Matrices are joined by copying a few bytes at a time, and the bytes that do
+not count are dropped in one step: several times as fast as joining value by value.
 """
 
 from __future__ import annotations

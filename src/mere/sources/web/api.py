@@ -1,4 +1,4 @@
-"""Asks a web server for records, politely: rate-limited, retried after failures, and with secrets sent to it alone."""
+"""Requests to a web API: rate-limited, retried after failures, with secrets sent to that server only."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Requests for files on web servers: what is asked, and what an answer says of the file.
+"""Requests for files on web servers, and what the response says about the file.
 
-An answer is read piece by piece: it may be larger than the memory.
+A response is read piece by piece: it may be larger than memory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Requests to web servers: over which connection and proxy, who may know a secret, and what went wrong without an
-answer.
+"""HTTP requests: connections, proxies, redirects, retries, and errors that reveal no secret.
 
 Nothing here logs, and no message has a query, a header or a text of a library in it: any of them may hold a token.
 """

@@ -1,4 +1,4 @@
-"""What a column of a query is made of: the columns whose values it takes, and those that decide which."""
+"""Where a column of a query comes from: the columns whose values it takes, and those that decide which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns and rows of a query are made of, down to the tables that it reads.
+"""Where the columns and rows of a query come from, down to the tables that it reads.
 
 A query is gone through as Spark resolves it: WITH, FROM, joins, lateral views, then the SELECT list and what follows.
 sqlglot's own lineage follows values only, one column at a time; see decision 0013.

@@ -1,4 +1,4 @@
-"""The sources of one SELECT, and which column of them a name means, as Spark finds it."""
+"""The sources of a SELECT, and the column that a name refers to, resolved as Spark does."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The next metadata of a table or view: updates, in the words of Iceberg's REST protocol, applied to its JSON."""
+"""Applies the updates of Iceberg's REST protocol to the metadata of a table or view."""

@@ -1,7 +1,7 @@
-"""Metadata in the making, and the updates that tables and views have in common.
+"""A draft of new metadata, and the updates that tables and views have in common.
 
-The JSON itself is changed, and nothing is read into a model of it first: what this code does not know of stays as it
-is. An update that it does not know is refused, and so is one with a field that nobody has heard of.
+Updates change the JSON itself, not a model of it, so parts that this code does not know stay as they are. Unknown
+updates are refused, and so are known ones with unknown fields.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Draft:
         for update in updates:
             act = self._actions.get(str(update.get("action")))
             if act is None:
-                raise UsageError(f"A {self.KIND} cannot be changed by {update.get('action')!r} here.")
+                raise UsageError(f"A {self.KIND} does not support the update {update.get('action')!r}.")
             try:
                 act(update)
             except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -75,7 +75,7 @@ class Draft:
         if id_ != LAST:
             return id_
         if kind not in self._added:
-            raise UsageError(f"The last {kind} that was added is meant, and none was.")
+            raise UsageError(f"The update refers to the last {kind} added, and none was added.")
         return self._added[kind]
 
     def added(self, kind: str, id_: int) -> None:
@@ -97,9 +97,9 @@ class Draft:
     def _upgrade(self, update: Json) -> None:
         version = number(update, "format-version")
         if version not in self.FORMATS:
-            raise UsageError(f"Format version {version} of a {self.KIND} is not known here: {self.FORMATS[-1]} is.")
+            raise UsageError(f"Version {version} of a {self.KIND} is not supported, only up to {self.FORMATS[-1]}.")
         if version < self.format:
-            raise UsageError(f"A {self.KIND} of format {self.format} does not go back to {version}.")
+            raise UsageError(f"A {self.KIND} of format {self.format} cannot go back to {version}.")
         if version > self.format:
             self.upgraded(version)
 
@@ -148,20 +148,20 @@ class Draft:
 def text(given: Mapping[str, Any], name: str) -> str:
     found = given[name]
     if not isinstance(found, str) or not found:
-        raise ValueError(f"`{name}` has to be a text")
+        raise ValueError(f"`{name}` must be a string")
     return found
 
 
 def number(given: Mapping[str, Any], name: str) -> int:
     found = given[name]
     if not isinstance(found, int) or isinstance(found, bool):
-        raise ValueError(f"`{name}` has to be a whole number")
+        raise ValueError(f"`{name}` must be a whole number")
     return found
 
 
 def strings(given: Any) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise ValueError("properties have texts as values")
+        raise ValueError("the values of properties must be strings")
     return given
 
 
@@ -174,9 +174,7 @@ class Known:
 
     def check(self, given: Json) -> Json:
         if unknown := sorted(given.keys() - self.names):
-            raise UsageError(
-                f"{self.what} with `{'`, `'.join(unknown)}` is not known here, and nothing of it was kept."
-            )
+            raise UsageError(f"{self.what} with `{'`, `'.join(unknown)}` is not supported; nothing was changed.")
         return given
 
 
@@ -199,19 +197,19 @@ def check_schema(schema: Json, version: int) -> None:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"The schema cannot be read: {_told(error)}.") from error
     if not all(isinstance(id_, int) for id_ in ids) or len(set(ids)) < len(ids):
-        raise UsageError("The fields of a schema have numbers, each its own.")
+        raise UsageError("The fields of a schema need ids, and no two may be equal.")
     if len(set(names)) < len(names):
-        raise UsageError("The fields of a schema have names, each its own.")
+        raise UsageError("No two fields of a schema may have the same name.")
     if strange := set(schema.get("identifier-field-ids") or ()) - set(ids):
         raise UsageError(f"The identifier field {min(strange)} is not in the schema.")
     if version < 3 and any(each.get("initial-default") is not None for each in _all_fields(schema)):
-        raise UsageError("Defaults for rows that are there need a table of format 3.")
+        raise UsageError("Defaults for existing rows need a table of format 3.")
 
 
 def _check_type(type_: Any, version: int) -> None:
     if isinstance(type_, dict):
         if type_["type"] not in _NESTED:
-            raise ValueError(f"{type_['type']!r} is no type")
+            raise ValueError(f"{type_['type']!r} is not a type")
         inner = [field["type"] for field in type_.get("fields", ())]
         for part in (*inner, *(type_[name] for name in ("element", "key", "value") if name in type_)):
             _check_type(part, version)
@@ -221,7 +219,7 @@ def _check_type(type_: Any, version: int) -> None:
         if version < 3:
             raise ValueError(f"the type {type_} needs a table of format 3")
     elif base not in _PRIMITIVES:
-        raise ValueError(f"{type_!r} is no type")
+        raise ValueError(f"{type_!r} is not a type")
 
 
 def _all_fields(type_: Any) -> list[Json]:

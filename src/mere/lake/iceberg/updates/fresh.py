@@ -1,4 +1,4 @@
-"""A new table as the updates that make it. Its columns get numbers from 1 on, whatever those of the client's were."""
+"""A new table as the updates that create it. Its columns are numbered from 1, whatever ids the client sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def table(request: Json, location: str, guards: Mapping[str, str], now_ms: int) 
         spec = _spec((request.get("partition-spec") or {}).get("fields") or [], ids)
         order = [_sourced(each, ids) for each in (request.get("write-order") or {}).get("fields") or []]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"What was asked for is no table: {error!r}.") from error
+        raise UsageError(f"The request does not describe a table: {error!r}.") from error
     kept = {name: value for name, value in properties.items() if name not in _RESERVED}
     draft = TableDraft(empty(version), now_ms)
     draft.apply(

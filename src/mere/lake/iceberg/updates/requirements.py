@@ -1,6 +1,6 @@
-"""What a client says has to be so for its updates to hold. Where it is not, somebody was quicker.
+"""The requirements that a client sends along with its updates. If one is not met, somebody else was faster.
 
-It is told so in the sentences of Iceberg's own library, which its users know.
+The messages are those of Iceberg's own library, which users know.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check(what: str, raw: Json | None, requirements: Iterable[Json]) -> None:
         elif kind in _FIELDS or kind in _OTHERS:
             _require(what, raw, each)
         else:
-            raise UsageError(f"{kind!r} is not a requirement that is known here.")
+            raise UsageError(f"{kind!r} is not a supported requirement.")
 
 
 def _require(what: str, raw: Json | None, requirement: Json) -> None:

@@ -1,4 +1,4 @@
-"""The next metadata of a table."""
+"""Updates that only tables have."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class TableDraft(Draft):
         spec = _by(self.listed("partition-specs"), "spec-id", self.raw.get("default-spec-id"))
         order = _by(self.listed("sort-orders"), "order-id", self.raw.get("default-sort-order-id"))
         if schema is None or spec is None or order is None or not self.raw.get("location"):
-            raise UsageError("A table has a location, a current schema, a default partitioning and a sort order.")
+            raise UsageError("A table needs a location, a current schema, a default partitioning and a sort order.")
         columns = {field.id: field.name for field in fields(schema)}
         parts = [each for each in spec["fields"] if each["transform"] != "void"]
         for what, each in [("partitioned", each) for each in parts] + [("sorted", each) for each in order["fields"]]:
@@ -140,7 +140,7 @@ class TableDraft(Draft):
                 each["field-id"] = ids.get(_meaning(each)[:2]) or last + 1
             last = max(last, int(each["field-id"]))
         if len({each["field-id"] for each in parts}) < len(parts) or len({each["name"] for each in parts}) < len(parts):
-            raise UsageError("The fields of a partitioning have names and numbers, each its own.")
+            raise UsageError("No two fields of a partitioning may have the same name or id.")
         id_ = max((each["spec-id"] for each in known), default=-1) + 1
         self.append("partition-specs", {**spec, "spec-id": id_, "fields": parts})
         self.set("last-partition-id", last)
@@ -184,12 +184,12 @@ class TableDraft(Draft):
         id_, at = number(snapshot, "snapshot-id"), number(snapshot, "timestamp-ms")
         text(snapshot, "manifest-list")
         if not isinstance(snapshot.get("summary", {}), dict):
-            raise ValueError("a summary has names and texts")
+            raise ValueError("a summary must be an object of strings")
         if _by(self.listed("snapshots"), "snapshot-id", id_) is not None:
-            raise LakeConflict(f"There is a snapshot {id_} already.")
+            raise LakeConflict(f"Snapshot {id_} already exists.")
         if at < self.raw.get("last-updated-ms", at) - TOLERANCE_MS:
             raise UsageError(
-                f"Snapshot {id_} is older than what the table has: set the clock of the machine that wrote it."
+                f"Snapshot {id_} is older than the last one of the table: set the clock of the machine that wrote it."
             )
         if self.format > 1:
             last, sequence = int(self.raw.get("last-sequence-number", 0)), number(snapshot, "sequence-number")
@@ -209,13 +209,13 @@ class TableDraft(Draft):
         name, id_ = text(update, "ref-name"), number(update, "snapshot-id")
         ref = {key: value for key, value in update.items() if key not in ("action", "ref-name") and value is not None}
         if _REF.check(ref)["type"] not in ("branch", "tag") or (name == MAIN and ref["type"] != "branch"):
-            raise ValueError(f"{name} is no {ref['type']}")
+            raise ValueError(f"{name} cannot be a {ref['type']}")
         known = self.raw["refs"]
         if known.get(name) == ref:
             return
         snapshot = _by(self.listed("snapshots"), "snapshot-id", id_)
         if snapshot is None:
-            raise UsageError(f"There is no snapshot {id_} to which {name} could be set.")
+            raise UsageError(f"There is no snapshot {id_} for {name} to point to.")
         self.set("refs", {**known, name: ref})
         if name == MAIN:
             at = snapshot["timestamp-ms"] if id_ in self._new_snapshots else self.now_ms
@@ -298,7 +298,7 @@ def _part(field: Json) -> Json:
 def _sources(field: Json) -> tuple[int, ...]:
     found = field["source-ids"] if field.get("source-ids") else [field["source-id"]]
     if not all(isinstance(each, int) for each in found):
-        raise ValueError("columns are named by their numbers")
+        raise ValueError("columns are given by their ids")
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""The next metadata of a view."""
+"""Updates that only views have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new(request: Json, location: str, now_ms: int) -> Json:
         properties = strings(request.get("properties") or {})
         schema = request["schema"]
     except (LookupError, TypeError, ValueError) as error:
-        raise UsageError(f"What was asked for is no view: {error!r}.") from error
+        raise UsageError(f"The request does not describe a view: {error!r}.") from error
     draft = ViewDraft(empty(), now_ms)
     draft.apply(
         [
@@ -58,7 +58,7 @@ class ViewDraft(Draft):
     def finished(self) -> Json:
         current = self._current()
         if current is None or not self.raw.get("location"):
-            raise UsageError("A view has a location and a current version.")
+            raise UsageError("A view needs a location and a current version.")
         self._refuse_fewer_dialects(current)
         kept = max(_number(self.raw["properties"]), 1) if "properties" in self.raw else _KEPT_UNSAID
         versions = self.listed("versions")
@@ -88,7 +88,7 @@ class ViewDraft(Draft):
         if twice := [each for at, each in enumerate(dialects) if each in dialects[:at]]:
             raise UsageError(f"Invalid view version: Cannot add multiple queries for dialect {twice[0]}")
         if not isinstance(given.get("default-namespace"), list):
-            raise ValueError("`default-namespace` has to be a list")
+            raise ValueError("`default-namespace` must be a list")
         version = {**given, "schema-id": schema, "timestamp-ms": given.get("timestamp-ms") or self.now_ms}
         known = self.listed("versions")
         same = next((each for each in known if _meaning(each) == _meaning(version)), None)
@@ -116,8 +116,8 @@ class ViewDraft(Draft):
             return
         if lost := _dialects(self._before) - _dialects(current):
             raise UsageError(
-                f"The view has SQL in {', '.join(sorted(lost))}, too, and would lose it: give it in all of them,"
-                f" or set the view's property {_DROPS} to true."
+                f"The new version leaves out the view's SQL in {', '.join(sorted(lost))}. Send it, too, or set the"
+                f" view's property {_DROPS} to true."
             )
 
 

@@ -1,4 +1,4 @@
-"""Where a Postgres database is: one way to read its URL, to connect, and to say what went wrong without a password."""
+"""The address of a Postgres database: parses its URL, connects, and reports errors without the password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the work when Postgres does not answer: a network that fails, a server that is restarted."""
+"""What happens when Postgres does not answer: network failures, server restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history (`scd2`) has to look at. It is never rebuilt by itself: what it saw may be gone elsewhere."""
+"""What is due for a history (`scd2`). It is never rebuilt by itself: what it saw may be gone elsewhere."""
 
 from __future__ import annotations
 
