@@ -9,7 +9,7 @@ import pytest
 
 from mere import Lake, Session
 from mere.names import TableName
-from mere.pipeline.build.lineage import is_traced, traced
+from mere.pipeline.build.lineage import is_traced, recorded_lineage
 from mere.project.kinds import Kind
 from mere.project.model import Input, Model, Python
 from mere.sql.lineage.spark_plan import Kept
@@ -172,7 +172,7 @@ def test_columns_are_traced_through_plans(session: Session) -> None:
     found = {}
     for name, (make, expected) in FRAMES.items():
         tables = [each for each in (ORDERS, CITIES, NAMES) if f"{each.name}." in expected] or [ORDERS]
-        found[name] = told(traced(model(*tables), make(spark, orders, cities, functions), spark))
+        found[name] = told(recorded_lineage(model(*tables), make(spark, orders, cities, functions), spark))
     assert found == {name: " ".join(expected.split()) for name, (_, expected) in FRAMES.items()}
 
 

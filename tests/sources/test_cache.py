@@ -11,7 +11,7 @@ import pytest
 
 from mere.config import mere_home
 from mere.errors import ConfigError
-from mere.sources.cache import DEFAULT_BYTES, IN_USE, Made, cache_folder, keep_bytes, kept, key, prune, release
+from mere.sources.cache import DEFAULT_BYTES, IN_USE, Made, cache_folder, cached, keep_bytes, key, prune, release
 
 
 def holding(content: bytes, name: str = "x.csv") -> Callable[[Path], Made]:
@@ -51,8 +51,8 @@ def test_a_key_tells_all_its_parts_apart() -> None:
 
 
 def test_a_copy_is_made_once(tmp_path: Path) -> None:
-    first = kept(tmp_path, "k", holding(b"1"))
-    assert kept(tmp_path, "k", holding(b"2")) == first
+    first = cached(tmp_path, "k", holding(b"1"))
+    assert cached(tmp_path, "k", holding(b"2")) == first
     assert first.read_bytes() == b"1"
 
 
@@ -66,15 +66,15 @@ def test_a_copy_that_failed_leaves_its_part_for_the_next(tmp_path: Path) -> None
         return Made(part, "x.csv")
 
     with pytest.raises(RuntimeError):
-        kept(tmp_path, "k", failing)
-    assert kept(tmp_path, "k", resuming).read_bytes() == b"half and half"
+        cached(tmp_path, "k", failing)
+    assert cached(tmp_path, "k", resuming).read_bytes() == b"half and half"
 
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
-    copies = [kept(tmp_path, f"k{number}", holding(b"12345")) for number in range(4)]
+    copies = [cached(tmp_path, f"k{number}", holding(b"12345")) for number in range(4)]
     for hours, path in zip((9, 8, 7, 6), copies, strict=True):
         unused(path, hours)
-    kept(tmp_path, "k0", holding(b""))  # it is used
+    cached(tmp_path, "k0", holding(b""))  # it is used
     assert prune(tmp_path, 20) == 0
     assert prune(tmp_path, 14) == 10
     assert [path.exists() for path in copies] == [True, False, False, True]
@@ -83,7 +83,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
 
 
 def test_what_may_be_in_use_stays_until_it_is_released(tmp_path: Path) -> None:
-    first, second = (kept(tmp_path, name, holding(b"12345")) for name in "ab")
+    first, second = (cached(tmp_path, name, holding(b"12345")) for name in "ab")
     assert prune(tmp_path, 0) == 0
     elsewhere = tmp_path / "x.csv"
     elsewhere.touch()
@@ -96,7 +96,7 @@ def test_what_may_be_in_use_stays_until_it_is_released(tmp_path: Path) -> None:
 
 
 def test_a_part_that_is_being_written_stays(tmp_path: Path) -> None:
-    path = kept(tmp_path, "a", holding(b"12345"))
+    path = cached(tmp_path, "a", holding(b"12345"))
     part = path.rename(path.with_name(".part"))
     unused(part, 9)
     assert prune(tmp_path, 0) == 0
@@ -108,7 +108,7 @@ def test_a_part_that_is_being_written_stays(tmp_path: Path) -> None:
 
 
 def test_the_variable_bounds_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unused(kept(tmp_path, "a", holding(b"12345")), 2)
+    unused(cached(tmp_path, "a", holding(b"12345")), 2)
     assert prune(tmp_path) == 0
     monkeypatch.setenv("MERE_SOURCE_CACHE", "4")
     assert prune(tmp_path) == 5

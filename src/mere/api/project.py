@@ -294,7 +294,7 @@ class Project:
     def _carry_out(
         self, select: Names, options: RunOptions, listen: Listener | None, stop: threading.Event | None = None
     ) -> RunResult:
-        from mere.api.asking import prepared
+        from mere.api.run_request import prepared
 
         def prepare() -> tuple[request.Project, request.Request]:
             return prepared(select, options, self.vars, self._read, self.lake.run)

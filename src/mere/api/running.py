@@ -66,13 +66,13 @@ class Running:
         if self._thread.is_alive():
             raise TimeoutError(f"Run {self.id or ''} is still going on.".replace("  ", " "))
         if isinstance(self._error, Stopped):
-            raise self._told(self._error) from self._error
+            raise self._failure(self._error) from self._error
         if self._error is not None:
             raise self._error
         assert self._result is not None
         return self._result
 
-    def _told(self, stopped: Stopped) -> RunFailed:
+    def _failure(self, stopped: Stopped) -> RunFailed:
         if self.id is None:
             return RunFailed("The run was stopped before it had begun. Nothing was published.")
         error = RunFailed(

@@ -20,7 +20,7 @@ from mere.text import notebook
 from mere.text.notebook import Column
 from mere.text.words import counted
 
-# Is told each outcome as it comes, and how many there will be.
+# Gets each outcome as it comes, and how many there will be.
 Watcher = Callable[[Outcome, int], None]
 
 
@@ -52,7 +52,7 @@ class TestResult:
     def _repr_html_(self) -> str:
         columns = [Column(""), Column("model"), Column("test"), Column("seconds", True), Column("message")]
         rows = [
-            ("✓" if each.passed else "✗", each.case.model, each.case.name, f"{each.seconds:.1f}", told(each))
+            ("✓" if each.passed else "✗", each.case.model, each.case.name, f"{each.seconds:.1f}", why_failed(each))
             for each in self.outcomes
         ]
         return notebook.shown(self.counts, notebook.table(columns, rows))
@@ -63,7 +63,7 @@ class TestResult:
         return {**counts, "tests": [each.to_dict() for each in self.outcomes]}
 
 
-def told(outcome: Outcome) -> str:
+def why_failed(outcome: Outcome) -> str:
     """Why it failed, in lines."""
     return "\n".join(outcome.difference.lines()) if outcome.difference else outcome.message or ""
 

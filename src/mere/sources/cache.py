@@ -54,7 +54,7 @@ class Made:
     name: str  # what it shall be called
 
 
-def kept(cache: Path, key: str, make: Callable[[Path], Made]) -> Path:
+def cached(cache: Path, key: str, make: Callable[[Path], Made]) -> Path:
     """The copy with this key. If there is none, `make` gets a path to write to, where a part of it may be from a try
     before; whoever wants the same one waits meanwhile."""
     folder = cache / key

@@ -96,7 +96,7 @@ class _Fetcher:
             return copies.Made(_unpacked(part, portion) if packing == _ZSTD else part, _named(portion.name, packing))
 
         with _keeping(portion, self.cache):
-            path = copies.kept(self.cache, copies.key(*identity), make)
+            path = copies.cached(self.cache, copies.key(*identity), make)
             self.progress(portion.size, portion.size or None)
             return Fetched(path, None if _is_etag(portion.version) else checksum_of(path))
 
@@ -136,14 +136,14 @@ class _Fetcher:
 
         identity = (checksum if packing == _ZSTD else "", str(path.absolute()), packing)
         with _keeping(portion, self.cache):
-            return Fetched(copies.kept(self.cache, copies.key(*identity), make), checksum)
+            return Fetched(copies.cached(self.cache, copies.key(*identity), make), checksum)
 
     # From S3
 
     def _from_s3(self, portion: Portion, part: Path) -> None:
         """In parts: a request that takes as long as a whole file may would hide one that is never answered."""
         storage, etag = s3_of(self.files), portion.version if _is_etag(portion.version) else None
-        with _opened(part, keep=etag is not None) as file:
+        with _append_to(part, keep=etag is not None) as file:
             while (done := file.tell()) < portion.size:
                 try:
                     piece = storage.read_version(portion.location, done, min(_PART, portion.size - done), etag)
@@ -194,12 +194,12 @@ class _Fetcher:
 
         # Only with a strong ETag can the rest be asked for: a weak one does not say that the bytes are the same.
         resumes = _is_etag(portion.version) and not portion.version.startswith("W/")
-        with _opened(part, keep=resumes) as file:
+        with _append_to(part, keep=resumes) as file:
             had = file.tell()
             if had and had == portion.size:
                 return
             asking = {"Range": f"bytes={had}-", "If-Range": portion.version} if had else {}
-            with download.asked(self._address(portion), headers=asking) as answer:
+            with download.requested(self._address(portion), headers=asking) as answer:
                 facts = download.facts(answer)
                 resumed = had > 0 and download.starts_at(answer) == had
                 # Of the rest of a file, If-Range has already asked for this version alone.
@@ -238,7 +238,7 @@ def _named(name: str, packing: str) -> str:
 def _unpacked(packed: Path, portion: Portion) -> Path:
     """Spark reads no zstd without libraries of the system."""
     path = packed.with_name(".unpacked")
-    with _opened(path) as file:
+    with _append_to(path) as file:
         most = max(_ANY, _RATIO * packed.stat().st_size)
         for piece in _zstd_pieces(packed, portion):
             if file.tell() + len(piece) > most:
@@ -270,7 +270,7 @@ def _zstd_pieces(packed: Path, portion: Portion) -> Iterator[bytes]:
 
 
 @contextmanager
-def _opened(path: Path, *, keep: bool = False) -> Iterator[BinaryIO]:
+def _append_to(path: Path, *, keep: bool = False) -> Iterator[BinaryIO]:
     """To write at its end, for its owner alone; without `keep`, what it has is dropped."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (0 if keep else os.O_TRUNC), 0o600)
     with os.fdopen(descriptor, "wb") as file:

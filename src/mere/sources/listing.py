@@ -208,7 +208,7 @@ def _on_web(files: Files, pattern: Pattern, wait: Callable[[float], None]) -> li
 
     names = _window_names(files, pattern) if pattern.grain else [pattern.parts[-1]]
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        answers = list(pool.map(lambda name: _asked(files, pattern.location(name), wait), names))
+        answers = list(pool.map(lambda name: _look_up(files, pattern.location(name), wait), names))
     found = {name: facts for name, facts in zip(names, answers, strict=True) if facts and not isinstance(facts, str)}
     denied = next((each for each in answers if isinstance(each, str)), None)
     if denied and not found:
@@ -222,7 +222,7 @@ def _on_web(files: Files, pattern: Pattern, wait: Callable[[float], None]) -> li
     ]
 
 
-def _asked(files: Files, location: str, wait: Callable[[float], None]) -> download.Facts | str | None:
+def _look_up(files: Files, location: str, wait: Callable[[float], None]) -> download.Facts | str | None:
     """None: it is not there. A text: the server does not give it out."""
     from mere.sources.web import download, http
 

@@ -11,7 +11,7 @@ from mere.errors import MereError, SourceError
 from mere.names import TableName
 from mere.sources.cursor import later
 from mere.sources.source import Database, Feed, Files, Function, Loaded, Portion, Rest, Source
-from mere.sources.variables import opened
+from mere.sources.variables import with_variables
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Offered:
 
 
 @dataclass
-class Outside:
+class Offers:
     """`folder`: of the project, where files that are named by a relative path begin."""
 
     folder: Path
@@ -42,14 +42,14 @@ class Outside:
         try:
             if isinstance(source.feed, Files):
                 return self._files(table, source, file, loaded)
-            return self._asked(table, source, file, loaded)
+            return self._records(table, source, file, loaded)
         except MereError as error:
             return Offered(problem=error.message, remedy=error.remedy or "")
 
     def _files(self, table: TableName, source: Source, file: str, loaded: Mapping[str, Loaded]) -> Offered:
         from mere.sources.listing import listed
 
-        feed = opened(source.feed, file, source.line)
+        feed = with_variables(source.feed, file, source.line)
         assert isinstance(feed, Files)
         if table not in self._listed:
             self._listed[table] = listed(feed, self.folder)
@@ -104,12 +104,12 @@ class Outside:
                 raise SourceError(f"{portion.name} cannot be read: {error.strerror}.") from error
         return self._checksums[known] == loaded.checksum
 
-    def _asked(self, table: TableName, source: Source, file: str, loaded: Mapping[str, Loaded]) -> Offered:
+    def _records(self, table: TableName, source: Source, file: str, loaded: Mapping[str, Loaded]) -> Offered:
         """Of an API, a database or a function: one portion, if there may be something new."""
         last = _last(loaded.values(), has_cursor=getattr(source.feed, "cursor", None) is not None)
         key = table, last.load if last else None
         if key not in self._answers:
-            portion = _offered(opened(source.feed, file, source.line), last)
+            portion = _offered(with_variables(source.feed, file, source.line), last)
             self._answers[key] = [portion] if portion else []
         return Offered(new=tuple(self._answers[key]))
 

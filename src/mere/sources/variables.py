@@ -12,7 +12,7 @@ from mere.errors import ConfigError
 from mere.sources.source import Database, Feed, Files, Rest
 
 
-def opened(feed: Feed, file: str, line: int) -> Feed:
+def with_variables(feed: Feed, file: str, line: int) -> Feed:
     """`file` and `line`: where the source is declared, for the error that a variable is not set."""
     value = partial(_value, file=file, line=line)
     match feed:

@@ -71,10 +71,10 @@ def keys_of(tree: exp.Expr, key: Mapping[str, exp.Expr]) -> dict[TableName, Keye
     walk = _Walk()
     walk.into(scopes[-1], {name: _Value(value) for name, value in key.items()}, linear=True, path=())
     tables = (each for each in tree.find_all(exp.Table) if len(each.parts) > 1)
-    return {name: _told(walk.found.get(name)) for name in map(table_name, tables)}
+    return {name: _keyed(walk.found.get(name)) for name in map(table_name, tables)}
 
 
-def _told(found: _Found | None) -> Keyed:
+def _keyed(found: _Found | None) -> Keyed:
     if found is None:
         return Keyed({})
     told = [{name: value.node.sql(SparkView) for name, value in each.items() if value.node} for each in found.values]

@@ -104,7 +104,7 @@ class _Runner:
 
     def outcomes(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         with ThreadPoolExecutor(_THREADS) as pool:
-            plain = {id(case): pool.submit(self._told, case, self._plain) for case in cases if not case.staged}
+            plain = {id(case): pool.submit(self._outcome, case, self._plain) for case in cases if not case.staged}
             try:
                 if len(plain) == len(cases):
                     yield from (plain[id(case)].result() for case in cases)
@@ -114,11 +114,11 @@ class _Runner:
                         if id(case) in plain:
                             yield plain[id(case)].result()
                         else:
-                            yield self._told(case, partial(self._staged, stage))
+                            yield self._outcome(case, partial(self._staged, stage))
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _told(self, case: Case, play: Callable[[Case], Outcome | None]) -> Outcome:
+    def _outcome(self, case: Case, play: Callable[[Case], Outcome | None]) -> Outcome:
         begun = time.monotonic()
         try:
             found = play(case)

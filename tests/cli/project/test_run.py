@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from mere.api.events import event_of
-from mere.cli.project.events import told
+from mere.cli.project.events import line_of
 from mere.errors import RunFailed
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space, change_lines
@@ -38,7 +38,7 @@ def audited(state: str, name: str = "assert(amount > 0)", **about: Any) -> dict[
 
 
 def line(kind: str = "built", **about: Any) -> str | None:
-    return told(event_of(Event(kind, ORDERS, {**BUILT, "state": STATES[kind], **about})), lambda: LAKE)
+    return line_of(event_of(Event(kind, ORDERS, {**BUILT, "state": STATES[kind], **about})), lambda: LAKE)
 
 
 def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
@@ -52,7 +52,7 @@ def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
         "✓ silver.orders  +161 rows, 29.8 KB, 165 read, 161 written  2.0 s  2 audits passed"
     )
     view = {**BUILT, "state": "built", "kind": "view"}
-    assert told(event_of(Event("built", ORDERS, view)), lambda: LAKE) == "✓ silver.orders  view made  2.0 s"
+    assert line_of(event_of(Event("built", ORDERS, view)), lambda: LAKE) == "✓ silver.orders  view made  2.0 s"
 
 
 def test_windows_are_shown_with_the_reason() -> None:

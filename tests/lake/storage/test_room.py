@@ -156,6 +156,6 @@ def test_a_writer_is_not_kept_out_by_a_reader_that_found_no_room(shop: Path) -> 
 def test_the_full_disk_is_named() -> None:
     assert room.is_lacking(OSError(errno.ENOSPC, "No space left on device"))
     assert not room.is_lacking(OSError(errno.EACCES, "Permission denied"))
-    text = room.told("/nowhere/at/all")
+    text = room.describe("/nowhere/at/all")
     assert text.startswith("There is no room to write /nowhere/at/all: the disk mounted at / has ")
     assert os.path.ismount("/")

@@ -12,7 +12,7 @@ import pytest
 from mere.lake.lake import Lake
 from mere.names import TableName
 from mere.pipeline.plan.facts import HeadFacts
-from mere.sources.offered import Outside
+from mere.sources.offered import Offers
 from tests.lake.iceberg_tables import append, create
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -48,15 +48,15 @@ def test_each_ref_has_its_own(lake: Lake) -> None:
 
 
 def test_another_time_and_another_look_outside_keep_what_was_read(lake: Lake, tmp_path: Path) -> None:
-    heads, outside, later = HeadFacts(), Outside(tmp_path), NOW + timedelta(days=1)
+    heads, offers, later = HeadFacts(), Offers(tmp_path), NOW + timedelta(days=1)
     before = heads.of(lake, "main", NOW)
     points = before.points(ORDERS)
-    after = heads.of(lake, "main", later, outside)
-    assert (after.now, after.outside) == (later, outside)
-    assert after.outside is outside
+    after = heads.of(lake, "main", later, offers)
+    assert (after.now, after.offers) == (later, offers)
+    assert after.offers is offers
     assert after.points(ORDERS) is points
-    assert (before.now, before.outside) == (NOW, None)
-    assert heads.of(lake, "main", later, Outside(tmp_path)).outside is not outside
+    assert (before.now, before.offers) == (NOW, None)
+    assert heads.of(lake, "main", later, Offers(tmp_path)).offers is not offers
 
 
 def test_threads_do_not_share_them(lake: Lake) -> None:

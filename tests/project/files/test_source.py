@@ -30,7 +30,7 @@ from mere.sources.source import (
     Source,
     Trace,
 )
-from mere.sources.variables import opened
+from mere.sources.variables import with_variables
 from tests.project.conftest import MakeProject
 
 TRIPS = "sources/bronze/trips.yaml"
@@ -413,9 +413,9 @@ def test_variables_are_looked_up_when_something_is_fetched(
     monkeypatch.delenv("HOST", raising=False)
     monkeypatch.setenv("TOKEN", "s3cret")
     with pytest.raises(ConfigError, match=r"trips.yaml:1: `url` needs the environment variable `HOST`"):
-        opened(source.feed, TRIPS, 1)
+        with_variables(source.feed, TRIPS, 1)
     monkeypatch.setenv("HOST", "api.example.com")
-    feed = opened(source.feed, TRIPS, 1)
+    feed = with_variables(source.feed, TRIPS, 1)
     assert isinstance(feed, Rest)
     assert (feed.url, feed.headers) == ("https://api.example.com/t", {"Authorization": "Bearer s3cret"})
     assert "s3cret" not in repr(feed)

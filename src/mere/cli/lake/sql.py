@@ -54,14 +54,14 @@ def sql(ctx: click.Context, query: str, at: str, style: str, spark: bool, max_ro
     dev.gold.orders, "main~3".gold.orders.
     """
     text = sys.stdin.read() if query == "-" else query
-    with _asked(ctx, text, at, spark) as result:
+    with _result(ctx, text, at, spark) as result:
         if style in rendering.WRITERS:
             rendering.WRITERS[style](result)
         else:
             rendering.table(result, max_rows)
 
 
-def _asked(ctx: click.Context, text: str, at: str, spark: bool) -> AbstractContextManager[rendering.Result]:
+def _result(ctx: click.Context, text: str, at: str, spark: bool) -> AbstractContextManager[rendering.Result]:
     lake = open_lake(ctx)
     if not spark:
         return lake.sql(text, at)

@@ -95,7 +95,7 @@ class Watch:
         if self._as_json:
             print_line(event.to_dict())
         else:
-            _echo(told(event, lambda: lake))
+            _echo(line_of(event, lambda: lake))
 
     def _followed(self, project: Project, work: Callable[[Listener], Result]) -> Result:
         try:
@@ -155,7 +155,7 @@ def _watching(as_json: bool, lake: OpenLake) -> Iterator[Listener]:
         with _live(lake) as show:
             yield show
     else:
-        yield lambda event: _echo(told(event, lake))
+        yield lambda event: _echo(line_of(event, lake))
 
 
 def _echo(text: str | None) -> None:
@@ -190,7 +190,7 @@ def _live(lake: OpenLake) -> Iterator[Listener]:
                     bar.update(tasks[event.model], description=f"{event.model}  {_fetched(event)}")
                 case Outcome() if event.model in tasks:
                     bar.remove_task(tasks.pop(event.model))
-            if text := told(event, lake):
+            if text := line_of(event, lake):
                 bar.console.print(as_typed(text), markup=False, highlight=False)
 
         yield show
@@ -202,7 +202,7 @@ def _fetched(event: Fetching) -> str:
     return f"fetching {event.portion}, {bytes_shown(event.bytes)}{of}"
 
 
-def told(event: Event, lake: OpenLake) -> str | None:
+def line_of(event: Event, lake: OpenLake) -> str | None:
     """An event as a line; None if it is not worth one."""
     match event:
         case Waiting():

@@ -152,11 +152,11 @@ def runs_end(ctx: click.Context, id_: str, as_json: bool) -> None:
     if as_json:
         print_json(ended.to_dict())
         return
-    for line in _told(ended):
+    for line in _lines(ended):
         say(line)
 
 
-def _told(ended: Ended) -> Iterator[str]:
+def _lines(ended: Ended) -> Iterator[str]:
     run = ended.run
     if ended.already:
         yield f"run {run.id} had ended already: {run.status}"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mere.api.project import Project
-from mere.api.test import TestResult, told
+from mere.api.test import TestResult, why_failed
 from mere.cli.output import example, json_option, open_project, print_json, progress, say, tell_without_lake
 from mere.errors import UsageError
 from mere.names import MAIN
@@ -98,7 +98,7 @@ def _print(outcome: Outcome) -> None:
         return
     step = f", step {outcome.step}" if outcome.step else ""
     say(f"✗ {case.model}  {case.name}  ({case.place}{step})")
-    say("\n".join(f"    {line}" for line in told(outcome).splitlines()))
+    say("\n".join(f"    {line}" for line in why_failed(outcome).splitlines()))
 
 
 def _create(project: Project, model: str, source: str, rows: int, as_json: bool) -> None:

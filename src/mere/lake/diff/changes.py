@@ -83,7 +83,7 @@ def changes(
     differences = [_comparison(timeline, timeline.live(before))] if stepwise is None else stepwise
     steps = {snapshot.operation for snapshot in way or ()}
     appends_only = before is None or (way is not None and steps <= {"append", "replace"})
-    found = _told(timeline, differences, appends_only, _narrowing(timeline, grain, limit))
+    found = _changes(timeline, differences, appends_only, _narrowing(timeline, grain, limit))
     keeps_all = appends_only or (stepwise is not None and not _went(stepwise).old)
     return replace(found, keeps_all=keeps_all)
 
@@ -235,7 +235,7 @@ def _since_lost(timeline: Timeline, since: int, older: Metadata | None, narrow: 
     if known is None or known.column != column:
         return _everything(timeline, f"{name} was not the column that it is in snapshot {since}")
     difference = _comparison(timeline, known.live(older.snapshot(since)))
-    return replace(_told(timeline, [difference], appends_only=False, narrow=narrow), keeps_all=False)
+    return replace(_changes(timeline, [difference], appends_only=False, narrow=narrow), keeps_all=False)
 
 
 def _everything(timeline: Timeline, why: str) -> Changes:
@@ -257,7 +257,7 @@ def _narrowing(timeline: Timeline, grain: Grain | None, limit: int) -> Callable[
     return FileTimes(timeline.column, grain, timeline.storage, limit).narrowed
 
 
-def _told(
+def _changes(
     timeline: Timeline, differences: Sequence[_Difference], appends_only: bool, narrow: Callable[[File], File]
 ) -> Changes:
     came = [file for each in differences for file in each.added]

@@ -49,5 +49,5 @@ def make(location: str) -> None:
         for name in _IN_A_TABLE:
             (folder / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        why = room.told(folder) if room.is_lacking(error) else f"{error.strerror}."
+        why = room.describe(folder) if room.is_lacking(error) else f"{error.strerror}."
         raise LakeUnreadable(f"{folder} cannot be made: {why} Nothing was changed.") from error

@@ -89,7 +89,7 @@ class LocalStorage:
                     raise
         except OSError as error:
             if room.is_lacking(error):
-                raise LakeUnreadable(f"{room.told(path)} No pointer was changed.", remedy=room.REMEDY) from error
+                raise LakeUnreadable(f"{room.describe(path)} No pointer was changed.", remedy=room.REMEDY) from error
             raise LakeUnreadable(f"{location} cannot be written: {error.strerror}. No pointer was changed.") from error
 
     def replace(self, location: str, content: bytes) -> None:

@@ -35,7 +35,7 @@ def is_lacking(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _ERRNOS
 
 
-def told(path: Path | str) -> str:
+def describe(path: Path | str) -> str:
     """A sentence on the disk on which there was no room to write this."""
     folder = Path(path).absolute()
     while not folder.is_dir():

@@ -22,7 +22,7 @@ from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.properties import DUMPS
 from mere.pipeline.build.fold import AT, HERE, Fold
-from mere.pipeline.build.merge_rows import kept, merge_into
+from mere.pipeline.build.merge_rows import merge_into, persisted
 from mere.pipeline.build.subject import NOTHING, SHOWN, TOGETHER, Subject, fold_of, looks_of, past_of, refuse, rows_at
 from mere.pipeline.state.observations import Observation
 from mere.pipeline.write.changes import CHANGE, Between, changed_rows
@@ -55,7 +55,7 @@ def build(subject: Subject, table: Metadata | None) -> Iterator[Spans]:
         past = past_of(shape) if afresh else past_of(shape, spark.table(name_of(model.name)))
         with ExitStack() as stack:
             contents = work.contents(owners)
-            seen = stack.enter_context(kept(contents.unionByName(work.recalled(past, lost)) if lost else contents))
+            seen = stack.enter_context(persisted(contents.unionByName(work.recalled(past, lost)) if lost else contents))
             work.refuse_bad(seen)
             keys = past.select(*map(quoted, fold.key)).union(seen.select(*map(quoted, fold.key))).distinct()
             times = from_rows(spark, [(at,) for at in (*owners, *lost)], "mere_micros BIGINT")

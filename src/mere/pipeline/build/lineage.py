@@ -24,7 +24,7 @@ def is_traced(model: Model, kept: str | None) -> bool:
     return found is not None and found.code == code_of(model)
 
 
-def traced(model: Model, frame: DataFrame, spark: SparkSession) -> str:
+def recorded_lineage(model: Model, frame: DataFrame, spark: SparkSession) -> str:
     """What is to be kept. By SQL: `explain` prints the plan, and Connect gives no more of it than its text."""
     name = f"mere_traced_{next(_numbers)}"
     lineage = None

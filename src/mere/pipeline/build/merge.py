@@ -15,7 +15,7 @@ from mere.engine.frames import from_rows
 from mere.errors import RunFailed
 from mere.lake.iceberg.metadata import Metadata
 from mere.names import TableName
-from mere.pipeline.build.merge_rows import Bounds, kept, latest, merge_into, merge_latest
+from mere.pipeline.build.merge_rows import Bounds, latest, merge_into, merge_latest, persisted
 from mere.pipeline.build.task import Keys, Task
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.write.changes import CHANGE, DELETE, UPDATE_BEFORE, Between, Inputs, changed_keys, changed_rows
@@ -106,7 +106,7 @@ class _Merge:
         assert self.model.latest_by
         ((between, _),) = self.moved
         new = changed_rows(between, self.spark).drop(CHANGE)
-        with kept(self._fitted(self._made({between.table: new}))) as rows:
+        with persisted(self._fitted(self._made({between.table: new}))) as rows:
             self._check(rows)
             merge_latest(self.model.name, rows, self.model.key, self.model.latest_by, self.spark)
 
@@ -131,10 +131,10 @@ class _Merge:
         return {name: field.dataType for name in self.model.key if (field := field_of(stands, name))}
 
     def merge_keys(self) -> None:
-        with kept(self._changed()) as keys:
+        with persisted(self._changed()) as keys:
             bounds = Bounds.of(keys)
             made = self._made({each.table: self._narrowed(each, keys, bounds) for each in self.keyed})
-            with kept(self._fitted(made)) as rows, self.sift(rows, keys=keys) as good:
+            with persisted(self._fitted(made)) as rows, self.sift(rows, keys=keys) as good:
                 self._check(good)
                 merge_into(self.model.name, keys, good, self.model.key, self.spark, bounds)
 
@@ -158,10 +158,10 @@ class _Merge:
 
     def merge_changes(self) -> None:
         key = list(map(quoted, self.model.key))
-        with kept(query(self.model, None, self.shop)) as made:
+        with persisted(query(self.model, None, self.shop)) as made:
             frame = self._fitted(self._one_each(_without_deleted(made)))
             touched = made.select(*key).distinct()
-            with kept(frame) as rows, self.sift(rows, keys=touched) as good:
+            with persisted(frame) as rows, self.sift(rows, keys=touched) as good:
                 self._check(good)
                 if self.model.latest_by is None:
                     merge_into(self.model.name, touched, good, self.model.key, self.spark)

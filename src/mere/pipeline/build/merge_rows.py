@@ -24,7 +24,7 @@ _ROWS, _HERE = "mere_rows", "mere_here"
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
     """What is asked for several times is computed once."""
     persisted = frame.persist()
     try:

@@ -29,11 +29,11 @@ from mere.names import TableName
 from mere.pipeline.build.accounting import NONE, Accounting, rows_in_windows, rows_read, rows_written
 from mere.pipeline.build.failures import explained
 from mere.pipeline.build.kinds import KINDS
-from mere.pipeline.build.lineage import is_traced, traced
+from mere.pipeline.build.lineage import is_traced, recorded_lineage
 from mere.pipeline.build.task import Task
 from mere.pipeline.load.batch_rows import Place
 from mere.pipeline.load.load import Loading
-from mere.pipeline.plan.audits import unasked
+from mere.pipeline.plan.audits import new_audits
 from mere.pipeline.plan.facts import HeadFacts, LakeFacts
 from mere.pipeline.plan.kinds.incremental import done_before
 from mere.pipeline.plan.kinds.inputs import points_of
@@ -51,9 +51,9 @@ from mere.pipeline.write import query, table, timeless
 from mere.pipeline.write.query import Workshop
 from mere.project.model import Model
 from mere.sources.cache import cache_folder
-from mere.sources.offered import Outside
+from mere.sources.offered import Offers
 from mere.sources.source import Portion, Source
-from mere.sources.variables import opened
+from mere.sources.variables import with_variables
 from mere.sql.spelling.spark import name_of
 from mere.text.words import counted
 from mere.windows import NEVER, Spans, stamp
@@ -102,14 +102,14 @@ class Site:
     go_on: Callable[[], None]  # raises if the run is to end
     started: Callable[[Step], None]
     signed: Signed = field(default_factory=dict)
-    outside: Outside | None = None
+    offers: Offers | None = None
     fetching: Callable[[TableName, Portion, int, int | None], None] = lambda *_: None
     heads: HeadFacts = field(default_factory=HeadFacts)
 
     @property
     def facts(self) -> LakeFacts:
         """Of the branch as it is now."""
-        return self.heads.of(self.lake, self.branch, self.shop.now, self.outside)
+        return self.heads.of(self.lake, self.branch, self.shop.now, self.offers)
 
 
 def build_model(model: Model, site: Site, later: Collection[Audit] = ()) -> Built:
@@ -219,7 +219,7 @@ class _Work:
         def fetching(portion: Portion, done: int, of: int | None) -> None:
             site.fetching(name, portion, done, of)
 
-        source = replace(body, feed=opened(body.feed, self.model.file, body.line))
+        source = replace(body, feed=with_variables(body.feed, self.model.file, body.line))
         place = Place(site.shop.folder, cache_folder(), fetching)
         loaded = {} if self.step.afresh else before.loaded(name)
         return Loading(self.step, source, site.lake, site.branch, site.run, site.shop, place, loaded)
@@ -341,7 +341,7 @@ class _Work:
     @property
     def scoped(self) -> bool:
         """Whether audits look at the new windows only: not if one of them has never been asked of the others."""
-        return bool(self.model.time and self.state and not unasked(self.model, self.state))
+        return bool(self.model.time and self.state and not new_audits(self.model, self.state))
 
     def audit(self, audits: Sequence[Audit]) -> list[Finding]:
         if not audits:
@@ -424,7 +424,7 @@ class _Work:
         result = self.site.shop.results.get(self.model.name)
         if result is None or is_traced(self.model, metadata.properties.get(LINEAGE)):
             return {}
-        return {LINEAGE: traced(self.model, result, self.site.shop.spark)}
+        return {LINEAGE: recorded_lineage(self.model, result, self.site.shop.spark)}
 
     def _metadata(self) -> Metadata:
         return self.site.lake.at(self.site.branch).metadata(self.model.name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mere.names import TableName
 from mere.pipeline.build import dumps
 from mere.pipeline.build.fold import AT, HERE, Fold
-from mere.pipeline.build.merge_rows import Bounds, kept, merge_into
+from mere.pipeline.build.merge_rows import Bounds, merge_into, persisted
 from mere.pipeline.build.subject import (
     BAD,
     LAST,
@@ -59,7 +59,7 @@ def build(task: Task) -> Iterator[Spans]:
         with ExitStack() as stack:
 
             def keep(frame: DataFrame, stack: ExitStack = stack) -> DataFrame:
-                return stack.enter_context(kept(frame))
+                return stack.enter_context(persisted(frame))
 
             seen = _seen(subject, fold, batch or NOTHING, None if afresh else model.name, keep)
             seen = _examined(fold, seen if batch else seen.where("false"))

@@ -96,7 +96,7 @@ def bring(
         return
     (portion,) = batch
     with ExitStack() as stack:
-        yield _asked(portion, source, model, known, shop, stack)
+        yield _records(portion, source, model, known, shop, stack)
 
 
 def _files(
@@ -132,7 +132,7 @@ def _files(
     return Brought(rows, Way.APPEND, paths, checksums, verify=verify)
 
 
-def _asked(portion: Portion, source: Source, model: Model, known: Known, shop: Workshop, stack: ExitStack) -> Brought:
+def _records(portion: Portion, source: Source, model: Model, known: Known, shop: Workshop, stack: ExitStack) -> Brought:
     """Of an API, a database or a function, which is asked once for all that it gives."""
     rows, until = _given(portion, source, model, known, shop, stack)
     nothing = rows.frame.isEmpty()

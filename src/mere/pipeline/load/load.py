@@ -108,7 +108,7 @@ class Loading:
                 return
             rules = row_rules(self.model.audits, None)
             faults.point("load.reading")
-            frame = self._with_unseen(self._traced(brought.frame), table)
+            frame = self._with_unseen(self._with_trace(brought.frame), table)
             frame = frame.withColumn(RULES, expr(f"IF({_BAD}, array_union(array('{READABLE}'), {RULES}), {RULES})"))
             if asked := [rule for rule in rules if rule.name != READABLE]:
                 # What could not be read has broken a rule, and no value of which another could tell anything.
@@ -140,7 +140,7 @@ class Loading:
         own = [each for each in schema if each.name.casefold() not in added and each.name not in self.unseen]
         return Known([(each.name, each.dataType.simpleString()) for each in own], self._seen)
 
-    def _traced(self, frame: DataFrame) -> DataFrame:
+    def _with_trace(self, frame: DataFrame) -> DataFrame:
         trace = self.source.trace
         added = {trace.loaded_at: literal(self.shop.now, "timestamp"), trace.run: text_literal(self.run)}
         if trace.raw != RAW:

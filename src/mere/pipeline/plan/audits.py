@@ -10,12 +10,12 @@ from mere.pipeline.state.state import State, digest
 from mere.project.model import Model
 
 
-def asked(model: Model) -> tuple[str, ...]:
+def audits_in_state(model: Model) -> tuple[str, ...]:
     """What a state keeps of the audits. Rules that quarantine are none of them: they hold from the next build on."""
     return tuple(sorted(_digest(each) for each in model.audits if not each.quarantine))
 
 
-def unasked(model: Model, state: State) -> list[Audit]:
+def new_audits(model: Model, state: State) -> list[Audit]:
     """Of a state that was written before audits were kept in it, none is known to be new."""
     if (known := state.audits) is None:
         return []
@@ -23,7 +23,7 @@ def unasked(model: Model, state: State) -> list[Audit]:
 
 
 def with_unasked(step: Step, state: State) -> Step:
-    new = unasked(step.model, state)
+    new = new_audits(step.model, state)
     if not new or step.action is not Action.SKIP or not step.model.kind.rules.stored:
         return step
     return replace(step, action=Action.AUDIT, reasons=(f"new audit{'' if len(new) == 1 else 's'}: {_named(new)}",))
@@ -38,7 +38,7 @@ def _digest(audit: Audit) -> str:
 
 
 def with_key(step: Step, facts: Facts) -> Step:
-    """A key that the table does not have yet is no reason to build it: what the key promises is asked."""
+    """A key that the table does not have yet is no reason to build it: its promise is audited."""
     if step.action is not Action.SKIP or facts.has_key_of(step.model):
         return step
     key = ", ".join(step.model.row_key)

@@ -22,7 +22,7 @@ from mere.pipeline.state.state import PROPERTY, Point, Points, State, digest
 from mere.pipeline.state.unfinished import is_untouched
 from mere.project.model import Model
 from mere.sources.ledger import ledger
-from mere.sources.offered import Offered, Outside
+from mere.sources.offered import Offered, Offers
 from mere.sources.source import Loaded, Source
 from mere.windows import NEVER, Grain, Span, Spans, instant
 
@@ -43,7 +43,7 @@ class LakeFacts:
     now: datetime
     _points: dict[TableName, Points] = field(default_factory=dict)
     _timelines: dict[tuple[TableName, str | None], Timeline] = field(default_factory=dict)
-    outside: Outside | None = None
+    offers: Offers | None = None
     _states: dict[TableName, State | None] = field(default_factory=dict)
     _ledgers: dict[TableName, Mapping[str, Loaded]] = field(default_factory=dict)
 
@@ -187,8 +187,8 @@ class LakeFacts:
 
     def offered(self, model: Model, loaded: Mapping[str, Loaded]) -> Offered:
         assert isinstance(model.body, Source)
-        assert self.outside is not None
-        return self.outside.offered(model.name, model.body, model.file, loaded)
+        assert self.offers is not None
+        return self.offers.offered(model.name, model.body, model.file, loaded)
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]:
         if table not in self._ledgers:
@@ -274,17 +274,17 @@ class HeadFacts:
     def __init__(self) -> None:
         self._kept = threading.local()
 
-    def of(self, lake: Lake, ref: str, now: datetime, outside: Outside | None = None) -> LakeFacts:
+    def of(self, lake: Lake, ref: str, now: datetime, offers: Offers | None = None) -> LakeFacts:
         kept: dict[str, LakeFacts] = vars(self._kept)
         old = kept.get(ref)
         tables = lake.current(old.tables) if old else lake.at(ref)
         if old is None or old.tables is not tables:
-            kept[ref] = LakeFacts(lake, tables, now, outside=outside)
-        elif old.now != now or old.outside is not outside:
-            kept[ref] = replace(old, now=now, outside=outside)
+            kept[ref] = LakeFacts(lake, tables, now, offers=offers)
+        elif old.now != now or old.offers is not offers:
+            kept[ref] = replace(old, now=now, offers=offers)
         return kept[ref]
 
 
-def facts(lake: Lake, ref: str, now: datetime, outside: Outside | None = None) -> LakeFacts:
-    """`outside`: where sources are; without it, nothing can be told of what they have."""
-    return LakeFacts(lake, lake.at(ref), now, outside=outside)
+def facts(lake: Lake, ref: str, now: datetime, offers: Offers | None = None) -> LakeFacts:
+    """Without `offers`, nothing is known of what sources have."""
+    return LakeFacts(lake, lake.at(ref), now, offers=offers)

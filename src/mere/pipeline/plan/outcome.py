@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from mere.pipeline.plan.audits import asked
+from mere.pipeline.plan.audits import audits_in_state
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.layout import layout_of
 from mere.pipeline.state.state import Points, State, settings_of, shape_of
@@ -13,7 +13,7 @@ from mere.windows import NEVER, Spans
 
 
 def built(step: Step, before: State | None, points: Points, run: str, now: datetime) -> State:
-    """All that the step asked for is there. `before` is None if nothing of what stood there was kept."""
+    """After the whole step. `before` is None if nothing of what stood there was kept."""
     model = step.model
     state = State(
         code=model.code,
@@ -28,7 +28,7 @@ def built(step: Step, before: State | None, points: Points, run: str, now: datet
         null_times=model.time.nulls if model.time else None,
         observed=step.observations[-1].at if step.observations else None,
         layout=layout_of(model),
-        audits=asked(model),
+        audits=audits_in_state(model),
         settings=settings_of(model),
     )
     if before is None:

@@ -23,7 +23,7 @@ from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Plan, Wish
 from mere.project.check.findings import Finding
 from mere.project.graph import CHANGED, Graph
-from mere.sources.offered import Outside
+from mere.sources.offered import Offers
 
 
 class IfRunning(StrEnum):
@@ -69,12 +69,12 @@ class Project:
     folder: Path
     spark: SparkSettings
     variables: Mapping[str, str] = field(default_factory=dict)  # as given for this run
-    outside: Outside | None = None  # what sources were found to have, where that is to be asked only once
+    offers: Offers | None = None  # what sources were found to have, where that is to be asked only once
     heads: HeadFacts = field(default_factory=HeadFacts, compare=False, repr=False)
 
     def facts(self, ref: str, now: datetime) -> LakeFacts:
         """Of the ref as it is now."""
-        return self.heads.of(self.lake, ref, now, self.outside)
+        return self.heads.of(self.lake, ref, now, self.offers)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Finished:
 
 def planned(project: Project, request: Request, now: datetime, ref: str | None = None) -> Plan:
     """What `mere plan` shows and `mere run` carries out."""
-    project = project if project.outside else replace(project, outside=Outside(project.folder))
+    project = project if project.offers else replace(project, offers=Offers(project.folder))
     known = project.facts(ref or request.on, now)
     if request.chosen is None:
         chosen = selected(project.graph, request.selection, known)

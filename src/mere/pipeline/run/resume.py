@@ -86,6 +86,6 @@ def still_wished(wish: Wish, built: Mapping[TableName, State], id_: str) -> Wish
     return replace(wish, refresh=wish.refresh - begun.keys(), retry=retry, settled=frozenset(done))
 
 
-def kept(rebased: Rebased) -> Signed:
+def still_signed(rebased: Rebased) -> Signed:
     """Where the tables stand that a branch has changed, seen from its parent's head."""
     return {change.key: change.new for change in rebased.kept if change.key.space is Space.RELATION}

@@ -48,7 +48,7 @@ from mere.pipeline.write.query import Workshop, make_namespaces
 from mere.pipeline.write.table import BreakingChange
 from mere.project.functions import function
 from mere.project.model import Model
-from mere.sources.offered import Outside
+from mere.sources.offered import Offers
 from mere.sources.source import Database, Portion, Source
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(project: Project, request: Request, listen: Listener, stop: threading.Ev
     """`stop`: set by another thread, it ends the run as Ctrl-C does in this one, with Stopped."""
     refuse_samples_of_main(request)
     stop = stop or threading.Event()
-    project = replace(project, outside=Outside(project.folder))
+    project = replace(project, offers=Offers(project.folder))
     if request.resume:
         return _resumed(project, request, listen, stop)
     refuse_read_only(project.lake, request.on)
@@ -216,7 +216,7 @@ class _Running:
         """The branch stands on the target's head afterwards, and what it has built is not asked for again."""
         rebased = self.lake.rebase(self.branch)
         self._signed.clear()
-        self._signed.update(resume.kept(rebased))
+        self._signed.update(resume.still_signed(rebased))
         built = self._facts.built_by_mere()
         self.request = replace(self.request, wish=resume.still_wished(self._wish, built, self.id))
 
@@ -259,7 +259,7 @@ class _Running:
             except BreakingChange as refused:
                 raise refused.read_by(partial(readers_of, graph, known, name)) from None
             if built.step.builds or name not in waiting:
-                self.listen(Event("built" if built.step.builds else "unchanged", name, self._told(built)))
+                self.listen(Event("built" if built.step.builds else "unchanged", name, self._about(built)))
             return built
 
         return self._execute(chosen, needs, build, waiting)
@@ -280,7 +280,7 @@ class _Running:
 
             def compare(name: TableName) -> Built:
                 built = audit_across(self.project.graph.models[name], open_[name], site)
-                self.listen(Event("audited", name, self._told(built)))
+                self.listen(Event("audited", name, self._about(built)))
                 before = self.record.outcomes.get(name)
                 if not isinstance(before, Built):
                     return built
@@ -334,7 +334,7 @@ class _Running:
         def started(step: Step) -> None:
             self.listen(Event("building", step.model.name, about(step)))
 
-        outside = self.project.outside or Outside(self.project.folder)
+        offers = self.project.offers or Offers(self.project.folder)
         wish = self.request.wish
 
         def fetching(model: TableName, portion: Portion, done: int, of: int | None) -> None:
@@ -355,12 +355,12 @@ class _Running:
             go_on,
             started,
             self._signed,
-            outside,
+            offers,
             fetching,
             self.project.heads,
         )
 
-    def _told(self, built: Built) -> dict[str, Any]:
+    def _about(self, built: Built) -> dict[str, Any]:
         return {"branch": self.branch, **described(built)}
 
     def _session(self, due: Plan) -> Session:

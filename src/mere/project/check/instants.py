@@ -68,14 +68,16 @@ def turned_into_instants(model: Model, body: Sql, values: Mapping[str, Value]) -
     for name, value in values.items():
         if value.turned is not None and name not in promised:
             line, column = position(value.turned[0], body)
-            yield Finding(Rule.ZONE_UNASKED, _told(name, *value.turned), model.file, line, column, _REMEDY, str(model))
+            yield Finding(
+                Rule.ZONE_UNASKED, _message(name, *value.turned), model.file, line, column, _REMEDY, str(model)
+            )
     updated = values.get((model.updated_at or "").lower())
     if updated is not None and updated.clock is Clock.LOCAL:
         message = f"`updated_at` names `{model.updated_at}`, a local time; valid_from is an instant: taken as UTC"
         yield about(Rule.ZONE_UNASKED, model, message, "Write to_utc_timestamp(…, zone) in the query.")
 
 
-def _told(name: str, node: exp.Expr, clock: Clock) -> str:
+def _message(name: str, node: exp.Expr, clock: Clock) -> str:
     text = node.sql(SparkView)
     text = text if len(text) <= 60 else f"{text[:60]}…"
     if isinstance(node, exp.AtTimeZone):

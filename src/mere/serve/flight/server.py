@@ -107,17 +107,17 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
     def get_flight_info(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
-        with _told():
-            schema, ticket = self._asked(context, descriptor)
+        with _flight_errors():
+            schema, ticket = self._flight_info(context, descriptor)
             return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(ticket, [])], -1, -1)
 
     def get_schema(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
-        with _told():
-            return flight.SchemaResult(self._asked(context, descriptor)[0])
+        with _flight_errors():
+            return flight.SchemaResult(self._flight_info(context, descriptor)[0])
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.GeneratorStream:
         """Nothing is held before the first rows are asked for: whoever hangs up before leaves nothing behind."""
-        with _told():
+        with _flight_errors():
             command, caller = messages.unpack(ticket.ticket), _caller(context)
             if isinstance(command, messages.TicketStatementQuery):
                 handle = Handle.opened(command.statement_handle, self._seals, caller.user)
@@ -129,7 +129,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 raise _not_here(command)
             return flight.GeneratorStream(schema, self._facts(context, caller, command))
 
-    def _asked(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> tuple[pa.Schema, bytes]:
+    def _flight_info(
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+    ) -> tuple[pa.Schema, bytes]:
         """The schema of the answer, and the ticket for it."""
         command = messages.unpack(descriptor.command or b"")
         if (known := catalog.schema(command)) is not None:
@@ -150,13 +152,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         raise _not_here(command)
 
     def _rows(self, context: flight.ServerCallContext, caller: Caller, handle: Handle) -> Iterator[pa.RecordBatch]:
-        with _told(), self._call(context, caller, handle.text) as call:
+        with _flight_errors(), self._call(context, caller, handle.text) as call:
             yield from statements.rows(call, handle)
 
     def _facts(
         self, context: flight.ServerCallContext, caller: Caller, command: messages.Message
     ) -> Iterator[pa.RecordBatch]:
-        with _told(), self._call(context, caller, type(command).__name__) as call:
+        with _flight_errors(), self._call(context, caller, type(command).__name__) as call:
             found = call.work(lambda session: catalog.answer(session, caller, command))
             call.rows = found.num_rows
             yield from found.to_batches()
@@ -167,7 +169,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         return [flight.ActionType(name, about) for name, about in _ACTIONS.items()]
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> list[flight.Result]:
-        with _told():
+        with _flight_errors():
             if action.type not in _ACTIONS:
                 raise PgError("0A000", f"{action.type[:100]} is not supported")
             answer = self._done(context, _caller(context), messages.unpack(action.body.to_pybytes()))
@@ -203,7 +205,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         writer: flight.FlightMetadataWriter,
     ) -> None:
         """The values of a prepared statement. They come back to the client, in another handle."""
-        with _told():
+        with _flight_errors():
             command = messages.unpack(descriptor.command or b"")
             if not isinstance(command, messages.CommandPreparedStatementQuery):
                 raise _not_here(command)
@@ -236,7 +238,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _flight_errors() -> Iterator[None]:
     """Errors as clients of Flight see them."""
     try:
         yield

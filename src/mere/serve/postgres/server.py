@@ -69,7 +69,7 @@ class Server:
         self._arrivals = Arrivals(settings.max_logins, settings.address_logins, settings.max_connections)
         self._guesses = Guesses()
         self._thinning: asyncio.TimerHandle | None = None
-        self._monitor = Monitor({"/health": self._health, "/metrics": self._told})
+        self._monitor = Monitor({"/health": self._health, "/metrics": self._metrics_page})
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._links: set[Link] = set()
@@ -275,7 +275,7 @@ class Server:
         lines = [state, *(f"{each.name.replace('_', ' ')} {each.now}/{each.most}" for each in used)]
         return 503 if self._stopping else 200, "\n".join([*lines, f"waiting {self._pool.waiting}", ""])
 
-    def _told(self) -> tuple[int, str]:
+    def _metrics_page(self) -> tuple[int, str]:
         return 200, self.metrics.text(self._pool.at_work, self._pool.waiting, self._used())
 
     def _used(self) -> list[Used]:

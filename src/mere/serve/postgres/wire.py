@@ -126,14 +126,14 @@ def copy_out(formats: Sequence[int]) -> bytes:
 
 
 def error(caught: PgError, severity: str = "ERROR") -> bytes:
-    return message(b"E", _told(caught, severity))
+    return message(b"E", _fields_of(caught, severity))
 
 
 def notice(caught: PgError) -> bytes:
-    return message(b"N", _told(caught, "NOTICE" if caught.sqlstate == "00000" else "WARNING"))
+    return message(b"N", _fields_of(caught, "NOTICE" if caught.sqlstate == "00000" else "WARNING"))
 
 
-def _told(caught: PgError, severity: str) -> bytes:
+def _fields_of(caught: PgError, severity: str) -> bytes:
     parts: Mapping[str, str | None] = {
         "S": severity,
         "V": severity,  # the same, never translated

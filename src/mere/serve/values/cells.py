@@ -74,15 +74,15 @@ def same(value: bytes, rows: int) -> Matrix:
 
 def first(content: Matrix, lengths: Ints) -> Cells:
     """Of each row the first so many bytes."""
-    return _kept(content, lengths, _beginnings)
+    return _without_gaps(content, lengths, _beginnings)
 
 
 def last(content: Matrix, lengths: Ints) -> Cells:
     """Of each row the last so many bytes."""
-    return _kept(content, lengths, _endings)
+    return _without_gaps(content, lengths, _endings)
 
 
-def _kept(content: Matrix, lengths: Ints, patterns: Any) -> Cells:
+def _without_gaps(content: Matrix, lengths: Ints, patterns: Any) -> Cells:
     width = content.shape[1]
     if (lengths == width).all():
         return content

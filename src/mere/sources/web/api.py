@@ -59,7 +59,7 @@ class Web:
         def attempt() -> Answer:
             nonlocal asked
             asked += 1
-            return self._asked(url)
+            return self._request(url)
 
         try:
             return patiently(attempt, self.retries + 1, self.wait)
@@ -79,7 +79,7 @@ class Web:
             remedy="Check that it runs and can be reached from here; then run again. Nothing was loaded.",
         )
 
-    def _asked(self, url: str) -> Answer:
+    def _request(self, url: str) -> Answer:
         with self._client.ask("GET", url, _OURS, self.headers, self.home, before=self._keep_to_the_rate) as answer:
             body = self._body(answer, url)
         failure = refused(answer)

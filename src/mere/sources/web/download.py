@@ -76,7 +76,7 @@ def _escaped(text: str, allowed: str = "") -> str:
 
 
 @contextmanager
-def asked(at: Address, method: str = "GET", headers: Mapping[str, str] | None = None) -> Iterator[Answer]:
+def requested(at: Address, method: str = "GET", headers: Mapping[str, str] | None = None) -> Iterator[Answer]:
     """The answer, whose body is read with `pieces`. Any status but 2xx is a Failure."""
     secret = {"Authorization": at.authorization} if at.authorization else {}
     # Packed on the way, a file would have neither its size nor its ETag.
@@ -112,7 +112,7 @@ def starts_at(answer: Answer) -> int:
 def looked_up(at: Address) -> Facts:
     """By HEAD; where a server refuses that or says too little, by asking for the first byte."""
     try:
-        with asked(at, "HEAD") as answer:
+        with requested(at, "HEAD") as answer:
             found = facts(answer)
         if found.etag or found.size is not None:
             return found
@@ -121,12 +121,12 @@ def looked_up(at: Address) -> Facts:
         if failure.status not in (400, 403, 405, 501):
             raise
     try:
-        with asked(at, "GET", {"Range": "bytes=0-0"}) as answer:
+        with requested(at, "GET", {"Range": "bytes=0-0"}) as answer:
             return facts(answer)
     except Failure as failure:
         if failure.status != 416:  # there is no first byte
             raise
-        with asked(at) as answer:
+        with requested(at) as answer:
             return facts(answer)
 
 

@@ -92,7 +92,7 @@ class Client:
         for _ in range(_HOPS):
             before()
             told = {"User-Agent": "mere", **headers, **((secret or {}) if _may_know(knows, origin(url)) else {})}
-            answer = self._asked(method, url, told, body)
+            answer = self._request(method, url, told, body)
             target = answer.headers.get("Location")
             again = _TO_GET if method == "POST" else _REDIRECTS
             if answer.status not in again or not target:
@@ -106,7 +106,7 @@ class Client:
             method, body = ("HEAD" if method == "HEAD" else "GET"), None
         raise Failure("it redirects endlessly")
 
-    def _asked(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+    def _request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
         parts, at = urlsplit(url), origin(url)
         plain = urlunsplit((at[0], _host(at), parts.path or "/", parts.query, ""))
         with self.failures():

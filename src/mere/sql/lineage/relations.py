@@ -120,7 +120,7 @@ class _Queries:
         for item in node.expressions:
             one = self._item(item, frame)
             rows.append(one.rows)
-            found = _beside(found, one)
+            found = _side_by_side(found, one)
         rows += self._grouped(node, found.outputs, frame)
         rows += self._conditions(node.args.get("having"), frame, "HAVING")
         rows += self._conditions(node.args.get("qualify"), frame, "QUALIFY")
@@ -273,7 +273,7 @@ def _parts_of(group: exp.Expr) -> Iterator[exp.Expr]:
         yield from group.args.get(key) or []
 
 
-def _beside(left: Relation, right: Relation) -> Relation:
+def _side_by_side(left: Relation, right: Relation) -> Relation:
     others = [each for each in (left.other, right.other) if each is not None]
     return Relation(
         (*left.outputs, *right.outputs),
@@ -300,7 +300,7 @@ def _by_name(left: Relation, right: Relation) -> Relation:
     """Where a `*` stands for columns that are not known, it is a guess that both have the same order."""
     names = {each.name.lower(): each.name for each in (*right.outputs, *left.outputs)}
     found = {name: [made for each in (left, right) if (made := each.find(name)) is not None] for name in names}
-    return _beside(
+    return _side_by_side(
         Relation(tuple(Output(names[name], together(made)) for name, made in found.items())),
         Relation((), NO_ORIGINS, (*left.opened, *right.opened), left.other or right.other),
     )

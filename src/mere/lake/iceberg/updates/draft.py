@@ -56,7 +56,7 @@ class Draft:
             try:
                 act(update)
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise UsageError(f"The update {update['action']} cannot be read: {_told(error)}.") from error
+                raise UsageError(f"The update {update['action']} cannot be read: {_reason(error)}.") from error
 
     def set(self, key: str, value: Any) -> None:
         if key not in self.raw or self.raw[key] != value:
@@ -178,7 +178,7 @@ class Known:
         return given
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -195,7 +195,7 @@ def check_schema(schema: Json, version: int) -> None:
             _check_type(each["type"], version)
             text(each, "name")
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"The schema cannot be read: {_told(error)}.") from error
+        raise UsageError(f"The schema cannot be read: {_reason(error)}.") from error
     if not all(isinstance(id_, int) for id_ in ids) or len(set(ids)) < len(ids):
         raise UsageError("The fields of a schema need ids, and no two may be equal.")
     if len(set(names)) < len(names):

@@ -91,16 +91,16 @@ def once(
             last = lost
             doubt = doubt or lost.in_doubt
             time.sleep(pause)
-            if doubt and (done := _asked(happened)):
+            if doubt and (done := _looked_up(happened)):
                 return done[0]
         except (Moved, LakeError):
-            if doubt and (done := _asked(happened)):
+            if doubt and (done := _looked_up(happened)):
                 return done[0]
             raise
     raise address.failure(last.__cause__, _IN_DOUBT if doubt else UNTOUCHED) from last.__cause__
 
 
-def _asked(happened: Callable[[], list[T]]) -> list[T]:
+def _looked_up(happened: Callable[[], list[T]]) -> list[T]:
     try:
         return happened()
     except LakeUnreadable as error:

@@ -97,7 +97,7 @@ class SqliteStore(SqlStore):
         except FileExistsError as error:
             raise LakeError(f"There is already a lake at {path.parent}.") from error
         except (sqlite3.Error, OSError) as error:
-            why = room.told(path) if room.is_lacking(error) else f"{error}."
+            why = room.describe(path) if room.is_lacking(error) else f"{error}."
             raise LakeUnreadable(f"No lake could be made at {path.parent}: {why}") from error
         finally:
             draft.unlink(missing_ok=True)
@@ -311,7 +311,7 @@ def _file_system(folder: Path) -> str | None:
 
 
 def _no_room(path: Path) -> LakeUnreadable:
-    return LakeUnreadable(f"{room.told(path)} Nothing was changed.", remedy=room.REMEDY)
+    return LakeUnreadable(f"{room.describe(path)} Nothing was changed.", remedy=room.REMEDY)
 
 
 def _is_older(path: Path) -> bool:
