@@ -321,7 +321,7 @@ def test_a_port_that_is_taken_is_told(project: Path) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert done.exit_code == 1
-    assert "cannot be listened on" in done.stderr
+    assert "Cannot listen on" in done.stderr
 
 
 def test_users_by_command(project: Path) -> None:

@@ -230,7 +230,7 @@ def line_of(event: Event, lake: OpenLake) -> str | None:
             names = " ".join(event.models)
             return (
                 f"left as they are, because they were built from a part of the data: {names}\n"
-                f"to rebuild them, add how much of it: mere run --on {event.branch} {names}"
+                f"to rebuild them, with --limit-windows or --sample: mere run --on {event.branch} {names}"
             )
         case Rebased():
             return f"{', '.join(event.tables)} moved meanwhile: catching up"

@@ -182,7 +182,7 @@ def serve(
             asyncio.run(server.run(started))
         except OSError as error:
             raise ConfigError(
-                f"{host}:{port} cannot be listened on: {error.strerror or error}.",
+                f"Cannot listen on {host}:{port}: {error.strerror or error}.",
                 remedy="Choose another port: mere serve --port 0",
             ) from error
     if any(each.held for each in beside):

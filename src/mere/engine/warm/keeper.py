@@ -138,7 +138,7 @@ class Keeper:
             return "its JVM ended"
         if watch.failure is None and watch.is_worn:
             with self.place.unless_starting() as mine:
-                return "its room for compiled code was used up" if mine and not self.place.withdraw(engine) else None
+                return "its memory for compiled code was used up" if mine and not self.place.withdraw(engine) else None
         return watch.failure
 
 

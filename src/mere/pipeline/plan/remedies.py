@@ -10,10 +10,10 @@ import re
 from mere.names import MAIN, RUN_PREFIX, run_of
 
 REBUILD = "mere run --full-refresh {0}   to rebuild it"
-EXCHANGED = f"mere run --accept {{0}}   to leave out what was exchanged, and take what is new\n{REBUILD}"
+EXCHANGED = f"mere run --accept {{0}}   to skip the replaced rows, and add the new ones\n{REBUILD}"
 # Before the rows of its input are exchanged: a build of it would be of the old ones.
 EXCHANGING = (
-    "mere run --accept {0}   to leave out what is exchanged, and take what is new\n"
+    "mere run --accept {0}   to skip the rows that are replaced, and add the new ones\n"
     "mere run --select {1} && mere run --full-refresh {0}   to rebuild it from the rows that there are then"
 )
 

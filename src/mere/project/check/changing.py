@@ -66,7 +66,7 @@ def changing_sql(model: Model, body: Sql, tree: exp.Expr) -> Iterator[Finding]:
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
         if name in CHANGING_SQL:
             line, column = position(node, body)
-            message = f"`{node.sql('spark').lower()}` has another value at every run"
+            message = f"`{node.sql('spark').lower()}` has a different value in every run"
             yield Finding(Rule.CHANGING_VALUE, message, model.file, line, column, _remedy(name, model), str(model))
 
 
@@ -102,7 +102,7 @@ def changing_rules(model: Model) -> Iterator[Finding]:
                 name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
                 if name in CHANGING_SQL:
                     value = f"`{node.sql('spark').lower()}`"
-                    message = f"{audit.name} quarantines by {value}, which has another value at every run"
+                    message = f"{audit.name} quarantines by {value}, which has a different value in every run"
                     remedy = "Compare with a column instead, such as `:now AS as_of` in the query."
                     yield Finding(Rule.CHANGING_VALUE, message, audit.file, audit.line, None, remedy, str(model))
 
@@ -113,7 +113,7 @@ def changing_python(model: Model, body: Python, tree: ast.Module) -> Iterator[Fi
     for function in _reached(body.function, tree):
         for node in ast.walk(function):
             if isinstance(node, ast.Call) and _changes(node, origins):
-                message = f"`{ast.unparse(node)}` has another value at every run"
+                message = f"`{ast.unparse(node)}` has a different value in every run"
                 remedy = 'Take a parameter `now` and declare its precision (now="day"): it is bound once per run.'
                 place = model.file, node.lineno, node.col_offset + 1
                 yield Finding(Rule.CHANGING_VALUE, message, *place, remedy, str(model))

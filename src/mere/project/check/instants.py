@@ -73,7 +73,9 @@ def turned_into_instants(model: Model, body: Sql, values: Mapping[str, Value]) -
             )
     updated = values.get((model.updated_at or "").lower())
     if updated is not None and updated.clock is Clock.LOCAL:
-        message = f"`updated_at` names `{model.updated_at}`, a local time; valid_from is an instant: taken as UTC"
+        message = (
+            f"`updated_at` names `{model.updated_at}`, a local time, which is taken as UTC: valid_from is an instant"
+        )
         yield about(Rule.ZONE_UNASKED, model, message, "Write to_utc_timestamp(…, zone) in the query.")
 
 
@@ -81,8 +83,8 @@ def _message(name: str, node: exp.Expr, clock: Clock) -> str:
     text = node.sql(SparkView)
     text = text if len(text) <= 60 else f"{text[:60]}…"
     if isinstance(node, exp.AtTimeZone):
-        return f"`{name}` is a local time, but by its type an instant, after `{text}`"
-    return f"`{name}` is an instant, made of {clock} by `{text}`: readers in other zones see other hours"
+        return f"`{name}` is a local time by its value, but an instant by its type, because of `{text}`"
+    return f"`{name}` is an instant, made from {clock} by `{text}`: readers in other time zones see other hours"
 
 
 def _outputs(scope: Scope, known: _Known) -> Iterator[tuple[str, Value]]:

@@ -51,7 +51,7 @@ class FlightEndpoint:
             self._server = _Server(self, shared)
         except (OSError, pa.ArrowException) as error:
             raise ConfigError(
-                f"{self.host}:{self.port} cannot be used for Flight.",
+                f"Cannot listen on {self.host}:{self.port} for Flight.",
                 remedy="Choose another port: mere serve --flight-port PORT",
             ) from error
         self.port = int(self._server.port)

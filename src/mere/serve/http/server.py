@@ -84,7 +84,7 @@ class HttpEndpoint:
 
     def _refusal(self, error: OSError) -> ConfigError:
         return ConfigError(
-            f"{self.host}:{self.port} cannot be listened on for HTTP: {error.strerror or error}.",
+            f"Cannot listen on {self.host}:{self.port} for HTTP: {error.strerror or error}.",
             remedy="Choose another port, or none: mere serve --http-port 0",
         )
 

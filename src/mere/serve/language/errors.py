@@ -84,7 +84,7 @@ def of_any(error: Exception, *, quiet: bool = False) -> PgError:
     if isinstance(error, MemoryError):
         return PgError("53200", "out of memory")
     if not quiet:
-        _LOG.error("a statement failed in a way that is not foreseen", exc_info=error)
+        _LOG.error("a statement failed unexpectedly", exc_info=error)
     return PgError("XX000", "internal error; the server's log says more")
 
 

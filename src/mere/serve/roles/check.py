@@ -129,9 +129,7 @@ class _OfRole:
         refs = [ref for ref, tables in self.served.items() if any(map(rule.names, tables))]
         if not refs and not rule.optional:
             hint = near(rule.pattern, self._tables).strip() or None
-            remedy = (
-                f"{hint or 'See them with: mere tables.'} Where a branch is still to bring it, say so: optional: true."
-            )
+            remedy = f"{hint or 'See them with: mere tables.'} If a branch will add it later, write: optional: true."
             self._problem(
                 rule.line,
                 f"the role {self.role.name} names {_shown(rule.pattern)} in `{key}`, and no table has such a name",
