@@ -83,11 +83,13 @@ CREATE MACRO pg.repeat(s, n) AS
         CASE WHEN pg.room(strlen(s) * n::HUGEINT) THEN greatest(n, 0)
              ELSE error('53200:the text would be too long') END::BIGINT
     );
+-- The bytes of all rows count: where only the length were asked about, and it is the same for all, one row would.
 CREATE MACRO pg.lpad(s, n, p) AS
     CASE WHEN p = '' THEN left(s, greatest(n, 0))
          ELSE lpad(
              s,
-             CASE WHEN pg.room(n * 4::HUGEINT) THEN greatest(n, 0)
+             CASE WHEN pg.room(strlen(s) + n * CASE WHEN strlen(p) = length(p) THEN 1 ELSE 4 END::HUGEINT)
+                  THEN greatest(n, 0)
                   ELSE error('53200:the text would be too long') END::INTEGER,
              p
          ) END;
@@ -95,7 +97,8 @@ CREATE MACRO pg.rpad(s, n, p) AS
     CASE WHEN p = '' THEN left(s, greatest(n, 0))
          ELSE rpad(
              s,
-             CASE WHEN pg.room(n * 4::HUGEINT) THEN greatest(n, 0)
+             CASE WHEN pg.room(strlen(s) + n * CASE WHEN strlen(p) = length(p) THEN 1 ELSE 4 END::HUGEINT)
+                  THEN greatest(n, 0)
                   ELSE error('53200:the text would be too long') END::INTEGER,
              p
          ) END;
@@ -172,21 +175,27 @@ CREATE MACRO pg.with_backslashes(p, e) AS
 
 -- Arrays
 
+-- A list grows by being copied to twice its size: up to 48 bytes for a text in it, before its letters.
+CREATE MACRO pg.pieces(s, d) AS (strlen(s) - strlen(replace(s, d, ''))) // greatest(strlen(d), 1) + 1;
 CREATE MACRO pg.string_to_array(s, d) AS
-    CASE WHEN s = '' THEN []::VARCHAR[] WHEN d = '' THEN [s] ELSE string_split(s, d) END;
-CREATE MACRO pg.string_to_array_null(s, d, n) AS
-    list_transform(
-        CASE WHEN s = '' THEN []::VARCHAR[] WHEN d = '' THEN [s] ELSE string_split(s, d) END, lambda e: nullif(e, n)
-    );
+    CASE WHEN s = '' THEN []::VARCHAR[]
+         WHEN d = '' THEN [s]
+         ELSE string_split(
+             CASE WHEN pg.room(pg.pieces(s, d) * 48::HUGEINT) THEN s
+                  ELSE error('53200:the array would be too long') END,
+             d
+         ) END;
+CREATE MACRO pg.string_to_array_null(s, d, n) AS list_transform(pg.string_to_array(s, d), lambda e: nullif(e, n));
 CREATE MACRO pg.array_to_string(a, d) AS
     CASE WHEN a IS NULL THEN NULL
+         WHEN NOT pg.room(len(a) * (strlen(d) + 48)::HUGEINT) THEN error('53200:the text would be too long')
          WHEN len(list_filter(a, lambda e: e IS NOT NULL)) = 0 THEN ''
-         WHEN NOT pg.room(len(a) * strlen(d)::HUGEINT) THEN error('53200:the text would be too long')
          ELSE array_to_string(list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text(e)), d) END;
 CREATE MACRO pg.array_to_string_null(a, d, n) AS
     CASE WHEN a IS NULL THEN NULL
          WHEN len(a) = 0 THEN ''
-         WHEN NOT pg.room(len(a) * (strlen(d) + strlen(n))::HUGEINT) THEN error('53200:the text would be too long')
+         WHEN NOT pg.room(len(a) * (strlen(d) + strlen(n) + 48)::HUGEINT)
+         THEN error('53200:the text would be too long')
          ELSE array_to_string(list_transform(a, lambda e: coalesce(pg.text(e), n)), d) END;
 CREATE MACRO pg.array_length(a, n) AS CASE WHEN n = 1 THEN nullif(len(a), 0)::INTEGER END;
 CREATE MACRO pg.array_upper(a, n) AS CASE WHEN n = 1 THEN nullif(len(a), 0)::INTEGER END;

@@ -103,7 +103,7 @@ class Running:
                 if self._cancelled:
                     raise limits.cancelled()
                 yield
-        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:  # OSError: from its stream
             raise self._explained(error) from error
 
     def _explained(self, error: Exception) -> PgError:
