@@ -78,7 +78,7 @@ def test_a_lake_its_queries_and_the_gateway_leave_nothing_that_others_can_read(
         server.communicate(timeout=60)
     assert (shop / "audit.log").exists()
     assert (shop / "lake" / "catalog.db").exists()
-    assert readable_by_others(shop) == ["mere.yaml"]
+    assert readable_by_others(shop) == [".gitignore", "mere.yaml"]
 
 
 def test_the_logs_of_spark_are_their_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,4 +39,4 @@ def test_no_rows_have_the_types_that_some_rows_have(kind: str, lake: Lake, reque
 def test_all_frames_of_rows_are_made_in_one_place() -> None:
     sources = Path(__file__).resolve().parents[2] / "src"
     found = [file.name for file in sources.rglob("*.py") if re.search(r"\.createDataFrame\([^…]", file.read_text())]
-    assert sorted(found) == ["frames.py", "train.py"]  # train.py rehearses what models do
+    assert sorted(found) == ["frames.py", "rehearsal.py"]  # rehearsal.py does what models do

@@ -47,7 +47,7 @@ def test_it_asks_and_takes_no_for_an_answer(shop: Shell) -> None:
     assert f"the lake at {shop.folder / 'lake'}: " in said
     assert "1 branch or tag: main" in said
     assert "1 table: gold.orders" in said
-    assert "There is no way back. [y/N]" in said
+    assert "This cannot be undone. [y/N]" in said
     assert "Nothing was changed." in said
     assert (shop.folder / "lake" / "catalog.db").exists()
 

@@ -60,7 +60,7 @@ def test_an_example_that_loads_files_gets_a_few_and_the_command_for_more_leaves_
     assert f"generated {count} files in {tmp_path / 'shop' / 'data'}" in said
     before = files(tmp_path / "shop" / "data")
     assert len(before) == count
-    (more,) = (line.partition(": mere ")[2] for line in said.splitlines() if line.startswith("more of it"))
+    (more,) = (line.partition(": mere ")[2] for line in said.splitlines() if line.startswith("for more, in "))
     Shell(tmp_path / "shop")(*more.split())
     after = files(tmp_path / "shop" / "data")
     assert len(after) > count

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from mere.cli import main
-from mere.errors import LakeConflict, ReadOnlyRef, RefNotFound, UsageError
+from mere.errors import LakeConflict, ReadOnlyRef, RefNotFound, TableExists, UsageError
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind, Stats
@@ -230,7 +230,7 @@ def test_a_table_and_its_quarantine_are_kept_or_dropped_together(lake: Lake, eng
 def test_a_quarantine_is_renamed_with_its_table(lake: Lake, engine: Foreign) -> None:
     for table in ("a.t", "a.t__quarantine", "b.taken__quarantine"):
         engine.append("main", table, 1)
-    with pytest.raises(UsageError, match="There is already a b"):
+    with pytest.raises(TableExists, match="There is already a b"):
         lake.rename("a.t", "b.taken")
     lake.rename("a.t", "b.u")
     assert rows(lake, "main") == {"b.taken__quarantine": 1, "b.u": 1, "b.u__quarantine": 1}

@@ -215,8 +215,8 @@ def test_only_a_branch_can_be_built_for(shop: MakeShop) -> None:
 
 def test_what_contradicts_itself_is_refused(shop: MakeShop) -> None:
     it = shop(SMALL)
-    assert "Leave out one of them." in it("run", "--full-refresh", "--forward-only", exit_code=2).stderr
-    assert "Leave out one of them." in it("plan", "--full-refresh", "--forward-only", exit_code=2).stderr
+    assert "Leave one of them out." in it("run", "--full-refresh", "--forward-only", exit_code=2).stderr
+    assert "Leave one of them out." in it("plan", "--full-refresh", "--forward-only", exit_code=2).stderr
 
 
 def test_a_project_without_models_has_nothing_to_do(shop: MakeShop) -> None:

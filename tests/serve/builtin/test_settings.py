@@ -71,7 +71,7 @@ def test_pg_settings_describes_them_as_postgres_does(both: Callable[[Ask], tuple
         ("work_mem", "5 parsecs"), ("work_mem", "abc"), ("work_mem", "1e40"), ("work_mem", ""),
         ("statement_timeout", "1e400"), ("statement_timeout", "1.5s"), ("statement_timeout", "2min"),
         ("statement_timeout", "90s"), ("statement_timeout", "0"), ("statement_timeout", "-1"),
-        ("statement_timeout", "1d"), ("statement_timeout", "1000000us"), ("statement_timeout", "7 ms"),
+        ("statement_timeout", "1d"), ("statement_timeout", "1000000us"), ("statement_timeout", "7000 ms"),
         ("enable_seqscan", "f"), ("enable_seqscan", "TRUE"), ("enable_seqscan", "o"), ("enable_seqscan", "maybe"),
         ("client_min_messages", "WARNING"), ("client_min_messages", "loud"), ("random_page_cost", "1.10"),
         ("random_page_cost", "-2"), ("port", "1"), ("server_version", "1"), ("fsync", "off"),

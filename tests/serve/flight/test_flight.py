@@ -386,10 +386,10 @@ def test_a_token_ends_with_the_password_and_with_the_server(users: Users) -> Non
     forged = base64.b64encode(base64.b64decode(sent["authorization"][7:])[:-1] + b"x").decode()
     others = Login(users, Seals(), lambda: None)
     for stranger, token in ((others, sent["authorization"]), (door, f"Bearer {forged}"), (door, "Bearer")):
-        with pytest.raises(PgError, match="not valid"):
+        with pytest.raises(PgError, match="no longer valid"):
             stranger.caller({"authorization": [token]})
     users.add("root", "a new secret")
-    with pytest.raises(PgError, match="not valid"):
+    with pytest.raises(PgError, match="no longer valid"):
         door.caller({"authorization": [sent["authorization"]]})
 
 

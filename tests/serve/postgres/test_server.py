@@ -334,7 +334,7 @@ def test_users_by_command(project: Path) -> None:
     assert mere("user", "list").stdout == "ann\n"
     assert json.loads(mere("user", "list", "--json").stdout) == {"users": ["ann"]}
     assert mere("user", "remove", "bob").exit_code == 2
-    assert json.loads(mere("user", "remove", "ann", "--json").stdout) == {"user": "ann", "removed": True}
+    assert json.loads(mere("user", "remove", "ann", "--json").stdout) == {"user": "ann", "removed": True, "tokens": []}
     assert "no users" in mere("user", "list").stdout
 
 

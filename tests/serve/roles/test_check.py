@@ -187,7 +187,7 @@ def test_user_can_shows_what_a_user_sees(project: Path) -> None:
     assert (told["role"], told["history"], told["tables"]) == ("seller", False, [])
     assert "no table there is named gold.orders" in told["refused"]
     assert "has no role" in mere("user", "can", "bob", "--roles", "roles.yaml").output
-    assert "reads all" in mere("user", "can", "bob").output
+    assert "may read everything" in mere("user", "can", "bob").output
     refused = mere("user", "can", "ann", "--roles", "roles.yaml", "--at", "main~1")
     assert (refused.exit_code, "may not read main~1" in refused.output) == (2, True)
 

@@ -86,6 +86,7 @@ def test_a_restart_under_open_connections_is_survived(tmp_path: Path, how: signa
     folder = Path("/tmp") / f"mere-pg-{secrets.token_hex(4)}"
     server = Postgres(folder)
     server.start()
+    again = threading.Timer(0.6, server.start)
     try:
         url = server.new_database("lake")
         with Lake.create(tmp_path, catalog=url) as lake:
@@ -94,11 +95,12 @@ def test_a_restart_under_open_connections_is_survived(tmp_path: Path, how: signa
             lake.branch("dev")
             engine.append("dev", "a.t", 2)
             server.stop(how)
-            threading.Timer(0.6, server.start).start()
+            again.start()
             assert lake.publish("dev").commit is not None
             assert lake.at().metadata("a.t").rows == 3
             assert next(iter(lake.log())).kind is CommitKind.PUBLISH
     finally:
+        again.join()
         server.stop()
 
 
