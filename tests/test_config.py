@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mere import config
-from mere.config import S3Settings, SparkSettings
+from mere.config import RestSettings, S3Settings, SparkSettings
 from mere.errors import ConfigError
 
 FULL = """\
@@ -102,7 +102,9 @@ def test_two_dollars_are_one(tmp_path: Path) -> None:
 def test_an_unknown_key_is_named_with_its_line_and_the_nearest_one(tmp_path: Path) -> None:
     wrong = error(tmp_path, "name: shop\nprofiles:\n  local:\n    spark:\n      corse: 2\n")
     assert wrong.message == f"{tmp_path / 'mere.yaml'}:5: unknown key `corse` in `profiles.local.spark`"
-    assert wrong.remedy == "Did you mean `cores`? Valid keys: conf, cores, keep_warm, memory, ml, remote, ui."
+    assert wrong.remedy == (
+        "Did you mean `cores`? Valid keys: catalog, conf, cores, keep_warm, memory, ml, remote, signed, token, ui, uri."
+    )
 
 
 def test_a_mistake_in_another_profile_is_found_too(tmp_path: Path) -> None:
@@ -298,6 +300,58 @@ def test_mere_yaml_goes_before_the_environment_and_keys_are_never_mixed(
     assert config.load(written(tmp_path, text)).s3 == expected
     vending = config.load(written(tmp_path, text + "      vend: keys\n")).s3
     assert vending == replace(expected, vends=True)
+
+
+def over_rest(tmp_path: Path, settings: str, top: str = "") -> SparkSettings:
+    return config.load(written(tmp_path, f"name: a\nprofiles:\n  local:\n{top}    spark: {{{settings}}}\n")).spark
+
+
+def test_spark_reaches_the_lake_over_http_where_the_profile_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", "mere_1_secret")
+    assert over_rest(tmp_path, "catalog: jdbc").rest is None
+    assert over_rest(tmp_path, "catalog: rest").rest == RestSettings()
+    far = over_rest(tmp_path, "catalog: rest, uri: 'https://h:1/iceberg/', token: '${MINE}', remote: 'sc://h'")
+    assert far.rest == RestSettings("https://h:1/iceberg", "mere_1_secret")
+    assert "secret" not in repr(far)
+    assert over_rest(tmp_path, "catalog: rest, remote: 'sc://localhost:1'").rest == RestSettings()
+    assert over_rest(tmp_path, "catalog: rest, uri: 'http://[::1]:1', token: '${MINE}'").rest
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "2")
+    on_s3 = "    lake: s3://b\n    catalog: postgresql://h/d\n"
+    assert over_rest(tmp_path, "catalog: rest, signed: true", on_s3).rest == RestSettings(signed=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("catalog: nessie", "`profiles.local.spark.catalog` cannot be `nessie`"),
+        ("uri: 'http://h'", "`profiles.local.spark.uri` has no effect without `catalog: rest`"),
+        ("catalog: jdbc, signed: true", "`profiles.local.spark.signed` has no effect without `catalog: rest`"),
+        ("catalog: rest, signed: true", "`profiles.local.spark.signed` has no effect: the lake is a folder"),
+        ("catalog: rest, token: '${MINE}'", "`profiles.local.spark.token` has no effect without `uri`"),
+        ("catalog: rest, uri: 'https://h', token: abc", "`profiles.local.spark.token` holds a secret"),
+        ("catalog: rest, uri: 'https://ann:pw@h'", "`profiles.local.spark.uri` holds a secret"),
+        ("catalog: rest, uri: 'h:8181'", "`profiles.local.spark.uri` is not the address of a REST catalog"),
+        ("catalog: rest, uri: 'http://h:x'", "`profiles.local.spark.uri` is not the address of a REST catalog"),
+        (
+            "catalog: rest, uri: 'http://h', token: '${MINE}'",
+            "`profiles.local.spark.uri` would send the token in plain",
+        ),
+        ("catalog: rest, remote: 'sc://h:1'", "`profiles.local.spark.catalog` needs a `uri`"),
+    ],
+)
+def test_what_is_wrong_with_a_rest_catalog_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, said: str
+) -> None:
+    monkeypatch.setenv("MINE", "mere_1_secret")
+    with pytest.raises(ConfigError) as caught:
+        over_rest(tmp_path, settings)
+    assert said in caught.value.message
+    assert caught.value.line == 4
+    assert caught.value.remedy
+    assert "secret" not in str(caught.value).replace("holds a secret", "")
 
 
 @pytest.mark.parametrize("key", ["access_key", "secret_key", "session_token"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from mere.engine import door
 
 if TYPE_CHECKING:
     from mere.api.project import Project
@@ -24,6 +27,17 @@ _HOMES = {
     "source": "mere.project.decorators",
     "table": "mere.project.decorators",
 }
+
+
+def _open_rest_catalog(lake: door.Lake, *, author: str, signs: bool, check: Callable[[], None]) -> door.Server:
+    from mere.lake.lake import Lake
+    from mere.serve.iceberg.own import OwnServer
+
+    return OwnServer(cast(Lake, lake), author=author, signs=signs, check=check)
+
+
+# The engine stands below the server that it needs for `catalog: rest`: they meet here.
+door.opener = _open_rest_catalog
 
 
 def __getattr__(name: str) -> Any:

@@ -27,8 +27,11 @@ _WHEREABOUTS = ("files", "url", "s3")
 _S3_SECRETS = ("access_key", "secret_key", "session_token")
 S3_KEYS = ("endpoint", "region", "path_style", *_S3_SECRETS)
 _LOCAL_SPARK = ("memory", "cores", "ui", "ml", "keep_warm")
-_SPARK = ("remote", *_LOCAL_SPARK, "conf")
+_REST = ("uri", "token", "signed")
+_SPARK = ("remote", *_LOCAL_SPARK, "conf", "catalog", *_REST)
 KEYS = (*_TOP, *_DEFAULTS, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *_SPARK)
+
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 # Settings that only a launcher reads. The JVM is already running when Spark sees its conf, so they would
 # be ignored without a word.
@@ -42,13 +45,24 @@ _LAUNCHER_CONFS = {
 
 
 @dataclass(frozen=True)
+class RestSettings:
+    """Spark comes to the lake over HTTP: at `uri`, or at a server that each session opens for itself. `signed`: it has
+    no keys for S3, and that server signs its requests."""
+
+    uri: str | None = None
+    token: str | None = field(default=None, repr=False)
+    signed: bool = False
+
+
+@dataclass(frozen=True)
 class SparkSettings:
     """How the local Spark session is started.
 
     `cores` of None means all that this process may use. `ml` puts Spark's machine-learning jars on the class
     path: they cost an eighth of the start-up, so they are left out unless asked for. `keep_warm` leaves an engine
     behind that ends when it was not used for so long. `remote` is a Spark Connect server of somebody else; then only
-    `conf` counts, as far as it can be set in a session.
+    `conf` counts, as far as it can be set in a session. Without `rest`, Spark is told where the catalog's database is,
+    and its password.
     """
 
     memory: str = "2g"
@@ -58,6 +72,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
     keep_warm: timedelta | None = None
     remote: str | None = None
+    rest: RestSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +196,8 @@ def load(path: Path, profile: str | None = None) -> Project:
         )
     if not on_s3 and "s3" in settings:
         raise settings["s3"].error("`s3` has no effect: the lake is a folder", "Write `lake: s3://bucket/prefix`.")
+    if not on_s3 and "spark" in settings and (signed := settings["spark"].entries().get("signed")):
+        raise signed.error(f"`{signed.key}` has no effect: the lake is a folder", "Take the line out.")
     return Project(
         name=top["name"].text(),
         path=path,
@@ -241,6 +258,7 @@ def _check_profile(entry: Entry) -> None:
         spark = keys["spark"].keys(*_SPARK)
         if "conf" in spark:
             _check_conf(spark["conf"])
+        _check_rest(spark)
         if "remote" in spark and (useless := next((name for name in _LOCAL_SPARK if name in spark), None)):
             raise spark[useless].error(
                 f"`{spark[useless].key}` has no effect beside `remote`", "The operator of that server sets it."
@@ -271,13 +289,19 @@ def declared_s3(entry: Entry) -> S3Settings:
 def check_s3(entry: Entry, *more: str) -> None:
     given = entry.keys(*S3_KEYS, *more)
     for name in _S3_SECRETS:
-        variable = VARIABLE.fullmatch(str(getattr(given[name].node, "value", ""))) if name in given else None
-        if name in given and (variable is None or variable[1]):
-            raise given[name].error(f"`{given[name].key}` holds a secret", "Write ${NAME} for it.")
+        if name in given:
+            _refuse_secret(given[name])
     if ("access_key" in given) != ("secret_key" in given):
         raise entry.error("`access_key` and `secret_key` belong together", "Give both, or neither.")
     if "session_token" in given and "access_key" not in given:
         raise entry.error("`session_token` belongs to an `access_key`", "Give both, or neither.")
+
+
+def _refuse_secret(entry: Entry) -> None:
+    """It has to be a variable, and nothing else."""
+    variable = VARIABLE.fullmatch(str(getattr(entry.node, "value", "")))
+    if variable is None or variable[1]:
+        raise entry.error(f"`{entry.key}` holds a secret", "Write ${NAME} for it.")
 
 
 def _s3(entry: Entry | None) -> S3Settings:
@@ -336,12 +360,59 @@ def _check_conf(entry: Entry) -> None:
             raise value.error(f"`{key}` is not a Spark setting", "Their names begin with `spark.`.")
 
 
+def _check_rest(spark: Mapping[str, Entry]) -> None:
+    is_rest = "catalog" in spark and spark["catalog"].choice("jdbc", "rest") == "rest"
+    if not is_rest and (useless := next((spark[name] for name in _REST if name in spark), None)):
+        raise useless.error(
+            f"`{useless.key}` has no effect without `catalog: rest`", "Write `catalog: rest` beside it."
+        )
+    if "token" in spark:
+        _refuse_secret(spark["token"])
+        if "uri" not in spark:
+            raise spark["token"].error(
+                f"`{spark['token'].key}` has no effect without `uri`", "A session's own server has tokens of its own."
+            )
+
+
+def _rest(given: Mapping[str, Entry], remote: str | None) -> RestSettings | None:
+    if "catalog" not in given or given["catalog"].text() != "rest":
+        return None
+    uri = _rest_uri(given["uri"]) if "uri" in given else None
+    if uri is None and remote is not None and urlsplit(remote.replace("sc://", "http://", 1)).hostname not in _HERE:
+        raise given["catalog"].error(
+            f"`{given['catalog'].key}` needs a `uri`: the Spark at `remote` cannot reach a server that a session opens"
+            " on this machine",
+            "Serve the lake (mere serve), and write its address: uri: https://host:8181/iceberg",
+        )
+    token = given["token"].text() if "token" in given else None
+    if uri is not None and token is not None and uri.startswith("http://") and urlsplit(uri).hostname not in _HERE:
+        raise given["uri"].error(
+            f"`{given['uri'].key}` would send the token in plain text", "Write https://host/iceberg."
+        )
+    return RestSettings(uri, token, given["signed"].flag() if "signed" in given else False)
+
+
+def _rest_uri(entry: Entry) -> str:
+    uri = entry.text()
+    try:
+        parts = urlsplit(uri)
+        fits = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
+        raise entry.error(f"`{entry.key}` is not the address of a REST catalog", "Write https://host:8181/iceberg.")
+    if parts.username is not None:
+        raise entry.error(f"`{entry.key}` holds a secret", "Write `token: ${NAME}` beside it.")
+    return uri.rstrip("/")
+
+
 def _spark(entry: Entry | None) -> SparkSettings:
     if entry is None:
         return SparkSettings()
     given = entry.entries()
     default = SparkSettings()
     conf = given["conf"].entries() if "conf" in given else {}
+    remote = _connect_url(given["remote"]) if "remote" in given else None
     return SparkSettings(
         memory=given["memory"].memory() if "memory" in given else default.memory,
         cores=given["cores"].count() if "cores" in given else default.cores,
@@ -349,7 +420,8 @@ def _spark(entry: Entry | None) -> SparkSettings:
         ml=given["ml"].flag() if "ml" in given else default.ml,
         conf={key: value.text() for key, value in conf.items()},
         keep_warm=_age(given["keep_warm"]) if "keep_warm" in given else None,
-        remote=_connect_url(given["remote"]) if "remote" in given else None,
+        remote=remote,
+        rest=_rest(given, remote),
     )
 
 

@@ -38,15 +38,16 @@ def server(warm_engine: Engine, no_jvm_here: None, monkeypatch: pytest.MonkeyPat
     return f"sc://localhost:{warm_engine.address.partition(':')[2]}"
 
 
-def shop_on(server: str, folder: Path, files: Mapping[str, str]) -> Shop:
+def shop_on(server: str, folder: Path, files: Mapping[str, str], way: str = "jdbc") -> Shop:
     shop = Shop(folder / "shop", files)
     with (shop.folder / "mere.yaml").open("a") as file:
-        file.write(f"    spark: {{remote: '{server}'}}\n")
+        file.write(f"    spark: {{remote: '{server}', catalog: {way}}}\n")
     return shop
 
 
-def test_all_kinds_are_built_kept_and_refreshed_on_a_server(server: str, tmp_path: Path) -> None:
-    shop = shop_on(server, tmp_path, KINDS)
+@pytest.mark.parametrize("way", ["jdbc", pytest.param("rest", marks=pytest.mark.long)])
+def test_all_kinds_are_built_kept_and_refreshed_on_a_server(server: str, tmp_path: Path, way: str) -> None:
+    shop = shop_on(server, tmp_path, KINDS, way)
     shop.land(*FIRST)
     assert f"Spark: {server}" in shop("run").stdout
     built = rows(shop)

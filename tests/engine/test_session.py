@@ -90,7 +90,7 @@ def test_a_ref_that_is_not_there_is_the_lakes_error(lake: Lake, spark_on: Open) 
 def test_a_catalog_whose_properties_changed_needs_a_new_session(lake: Lake, spark_on: Open, tmp_path: Path) -> None:
     session = spark_on(lake, "main")
     with Lake.create(tmp_path / "other") as other:
-        session._lake = other
+        session._refs = other
         with pytest.raises(EngineError, match="main of this session now has other properties"):
             session.attach("main")
 

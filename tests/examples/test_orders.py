@@ -44,6 +44,13 @@ class Orders(Shell):
         Shell(folder.parent)("init", folder.name, "--example", "orders")
         super().__init__(folder)
 
+    def reach_over_rest(self) -> None:
+        """From here on, Spark knows no database."""
+        file = self.folder / "mere.yaml"
+        text = file.read_text(encoding="utf-8")
+        assert "    spark:\n" in text
+        file.write_text(text.replace("    spark:\n", "    spark:\n      catalog: rest\n"), encoding="utf-8")
+
     def rows(self, table: str, at: str = "main") -> list[tuple[Any, ...]]:
         with Lake.open(self.folder / "lake") as lake, lake.sql(f"select * from {table}", at) as result:
             return sorted(map(tuple, result.rows()), key=repr)
@@ -141,8 +148,13 @@ def test_other_readers_find_the_same_rows_and_sums_without_spark(built: Orders) 
     assert by_pyiceberg["gold.daily_revenue"] == (14, sum(amount for *_, amount in silver(built)))
 
 
-def test_a_bad_row_stops_on_the_branch_and_the_mended_one_builds_its_days_alone(tmp_path: Path, warm_jvm: None) -> None:
+@pytest.mark.parametrize("way", ["jdbc", "rest"])
+def test_a_bad_row_stops_on_the_branch_and_the_mended_one_builds_its_days_alone(
+    tmp_path: Path, warm_jvm: None, way: str
+) -> None:
     orders = Orders(tmp_path / "shop")
+    if way == "rest":
+        orders.reach_over_rest()
     orders("run")
     before = orders.rows("gold.daily_revenue")
     file = orders.folder / ORDERS

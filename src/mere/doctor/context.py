@@ -17,7 +17,7 @@ from mere.engine.jvm.jars import LOCAL, Jar, needed
 from mere.errors import LakeError, MereError
 from mere.lake.lake import Lake
 from mere.lake.place.places import database_of
-from mere.lake.refs.engines import spark_catalog
+from mere.lake.refs.engines import by_jdbc, by_rest, spark_catalog
 from mere.lake.storage.port import Storage, local_path
 from mere.lake.store.health import PROBE, Database
 from mere.names import MAIN
@@ -62,8 +62,9 @@ class Subject:
         if "lake" not in vars(self):
             return ()
         # Not lake.spark_catalog, which tries the storage: jars are there or not, whether that answers or not.
-        lake = self.lake
-        return needed(spark_catalog(MAIN, lake.store.jdbc, lake.warehouse, lake.storage.s3).properties)
+        lake, rest = self.lake, self.settings.rest
+        way = by_rest(MAIN, rest) if rest else by_jdbc(lake.store.jdbc, lake.warehouse)
+        return needed(spark_catalog(MAIN, way, lake.storage.s3).properties)
 
     @property
     def jars(self) -> tuple[Jar, ...]:

@@ -72,10 +72,13 @@ def _written_and_read(subject: Subject, branch: Ref, table: str, folder: str) ->
 
 def _take_back(lake: Lake, branch: Ref, folder: str) -> None:
     """The branch first, its commits next, its files last: whenever this ends, nothing points to a file that is gone."""
+    tables = lake.at(branch.name)
+    written = [tables.metadata(table).folder for table in tables if table.namespace == PROBE]  # a server chooses itself
     history = lake.store.ancestors(lake.at(branch.name).commit)
     commits = [commit.seq for commit in takewhile(lambda commit: commit.seq > branch.head, history)]
     lake.delete(branch.name)
     lake.store.expire(commits)
     # A commit at which somebody made a branch meanwhile does not expire.
     if all(lake.store.commit_by_seq(seq).expired for seq in commits):
-        clear(lake.storage, folder)
+        for each in {folder, *filter(None, written)}:
+            clear(lake.storage, each)

@@ -210,6 +210,8 @@ def _conf(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:
         # No metastore, and nothing in the user's folder.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(jvm.scratch / "warehouse"),
+        # What the UI and the log do not show of a session's settings: those of its catalogs are among them.
+        "spark.redaction.regex": "(?i)secret|password|token|credential|access[.-]?key",
         # The executor is this JVM: planning a scan as a Spark job would only cost.
         "spark.sql.iceberg.data-planning-mode": "local",
         "spark.sql.iceberg.delete-planning-mode": "local",

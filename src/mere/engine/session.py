@@ -6,12 +6,14 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from mere.config import SparkSettings, default_author, find_project, is_s3, load
 from mere.engine import client, connect
+from mere.engine.door import Catalog, Check, Door, Lake
 from mere.engine.driver import SHUFFLE_PARTITIONS, Driver, shuffle_partitions
 from mere.engine.jvm.jars import Jar, needed
 from mere.engine.jvm.process import TOO_MUCH_FOR_WARM, Work
@@ -26,17 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Catalog(Protocol):
-    """A ref as a catalog of Spark: its properties come without Spark's prefix."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def properties(self) -> Mapping[str, str]: ...
-
-
-class Lake(Protocol):
-    """What the engine needs of a lake."""
+class Refs(Protocol):
+    """What a session needs of a lake: its refs, as catalogs."""
 
     def spark_catalog(self, ref: str) -> Catalog: ...
 
@@ -58,20 +51,32 @@ class Session:
     """
 
     def __init__(
-        self, driver: Engine, spark: SparkSession, lake: Lake, close: Callable[[], None], about: str = ""
+        self, driver: Engine, spark: SparkSession, refs: Refs, close: Callable[[], None], about: str = ""
     ) -> None:
         self.spark = spark
         self.about = about  # where it runs, for a person who might wonder
         self._driver = driver
-        self._lake = lake
+        self._refs = refs
         self._close = close
         self._attached: dict[str, dict[str, str]] = {}
         self._detached: set[str] = set()
         self._stopped = False
 
+    def reach(self, refs: Refs, close: Callable[[], None]) -> None:
+        """The refs another way from here on, which is closed when the session has ended."""
+        end = self._close
+
+        def ended() -> None:
+            try:
+                end()
+            finally:
+                close()
+
+        self._refs, self._close = refs, ended
+
     def attach(self, ref: str) -> str:
         """Make the ref a catalog of this session, for names like `dev.gold.orders`; the name of that catalog."""
-        catalog = self._lake.spark_catalog(ref)
+        catalog = self._refs.spark_catalog(ref)
         properties = dict(catalog.properties)
         if catalog.name in self._detached:
             raise EngineError(f"{catalog.name} was detached from this session.", remedy="Open a new session.")
@@ -147,28 +152,44 @@ def session(
     read_bytes: int = 0,
     author: str | None = None,
     drivers: Sequence[Jar] = (),
+    check: Check = lambda: None,
 ) -> Session:
     """Open a session on the ref.
 
     Without `settings`, those of the project's mere.yaml hold. `read_bytes` is how much it will read, as far as the
     caller knows: it decides how the JVM is tuned. All sessions of a process share one JVM, tuned for the first of
-    them. `author` goes into the summary of each snapshot. `drivers`: of other databases that it will read.
+    them. `author` goes into the summary of each snapshot. `drivers`: of other databases that it will read. `check`
+    raises once nothing may be written any more; it is asked where the session has a server of its own.
     """
     settings = settings or settings_of(lake)
-    catalog = lake.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
-    drivers = tuple(dict.fromkeys((*needed(catalog.properties), *drivers)))
-    with _lock:
-        return _on_ref(_opened(lake, settings, read_bytes, drivers), ref, author)
+    with ExitStack() as stack:
+        refs = _refs(stack, lake, settings, author, check)
+        catalog = refs.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
+        drivers = tuple(dict.fromkeys((*needed(catalog.properties), *drivers)))
+        with _lock:
+            opened = _opened(lake, settings, read_bytes, drivers)
+            opened.reach(refs, stack.pop_all().close)
+            return _on_ref(opened, ref, author)
+
+
+def _refs(stack: ExitStack, lake: Lake, settings: SparkSettings, author: str | None, check: Check) -> Refs:
+    """The lake itself, or what its session sees of it."""
+    if settings.rest is None:
+        return lake
+    return stack.enter_context(closing(Door(lake, settings.rest, author or default_author(), check)))
 
 
 def session_on_server(lake: Lake, ref: str = "main", *, settings: SparkSettings | None = None) -> Session:
     """A session on a server that runs: the lake's warm engine, or the one at `remote`. Never a JVM of its own."""
     settings = settings or settings_of(lake)
-    catalog = lake.spark_catalog(ref)
-    with _lock:
-        found = _on_server(lake, settings, 0, needed(catalog.properties))
-        if isinstance(found, Session):
-            return _on_ref(found, ref, None)
+    with ExitStack() as stack:
+        refs = _refs(stack, lake, settings, None, lambda: None)
+        catalog = refs.spark_catalog(ref)
+        with _lock:
+            found = _on_server(lake, settings, 0, needed(catalog.properties))
+            if isinstance(found, Session):
+                found.reach(refs, stack.pop_all().close)
+                return _on_ref(found, ref, None)
     if warm.is_switched_off():
         raise EngineError("The warm engine is switched off, by MERE_ENGINE=off.", remedy="Unset MERE_ENGINE.")
     if found:

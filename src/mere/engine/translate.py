@@ -14,6 +14,12 @@ MORE_MEMORY = "Give it more: `memory:` under `spark:` in mere.yaml, or SparkSett
 
 # The lake's database explains a refusal itself; Iceberg hides the sentence behind "Unknown failure".
 _GUARD = re.compile(r"SQL\w*Exception[^\n]*\bmere: ([^\n]+)")
+# A REST catalog says why in a sentence, too; Iceberg's client puts a word before it.
+_REFUSED = re.compile(
+    r"iceberg\.exceptions\.(?:Forbidden|NotAuthorized|BadRequest)Exception: "
+    r"(?:Forbidden|Not authorized|Malformed request): ([^\n]+)"
+)
+_NO_ANSWER = re.compile(r"RESTException: Error occurred while processing \w+ request")
 _GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge table)[^\n]*GC is disabled")
 # A snapshot, or the metadata that has it, would be older than the one before it by more than a minute.
 _CLOCK = re.compile(
@@ -126,8 +132,13 @@ def explain(exc: BaseException) -> SparkFailed:
 
 
 def _of_lake(everything: str) -> SparkFailed | None:
-    if guard := _GUARD.search(everything):
+    if guard := _GUARD.search(everything) or _REFUSED.search(everything):
         return SparkFailed(_sentence(guard[1]))
+    if _NO_ANSWER.search(everything):
+        return SparkFailed(
+            "The REST catalog of the lake does not answer.",
+            remedy="Check `uri` under `spark:` in mere.yaml, and that the server runs: mere serve",
+        )
     if _GC_DISABLED.search(everything):
         return SparkFailed(
             "A file of this table may belong to several refs, so Spark must not delete any. Nothing was deleted.",

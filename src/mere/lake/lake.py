@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from mere.config import S3Settings, default_author
+from mere.config import RestSettings, S3Settings, default_author
 from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
@@ -426,10 +426,12 @@ class Lake:
             self.store.touch(name)
         return name
 
-    def spark_catalog(self, ref: str = MAIN) -> engines.SparkCatalog:
+    def spark_catalog(self, ref: str = MAIN, rest: RestSettings | None = None) -> engines.SparkCatalog:
         if self.storage.s3 is not None:
             self._try_storage(ref)
-        return engines.spark_catalog(self.catalog_name(ref), self.store.jdbc, self.warehouse, self.storage.s3)
+        name = self.catalog_name(ref)
+        way = engines.by_rest(name, rest) if rest else engines.by_jdbc(self.store.jdbc, self.warehouse)
+        return engines.spark_catalog(name, way, self.storage.s3, signed=rest is not None and rest.signed)
 
     def _try_storage(self, ref: str) -> None:
         """Spark would ask a server that is not there, or with keys that are wrong, for minutes."""

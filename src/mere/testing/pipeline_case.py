@@ -5,11 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from mere.config import RestSettings
 from mere.engine.session import session
 from mere.errors import MereError, RunFailed
 from mere.lake.lake import Lake
@@ -36,7 +38,8 @@ class Stage:
     """The lake in which all cases of a test run are built, each on a branch of its own."""
 
     def __init__(self, settings: SparkSettings, folder: Path) -> None:
-        self._settings = settings
+        # No server but the session's own knows a lake that is thrown away.
+        self._settings = replace(settings, rest=RestSettings() if settings.rest else None)
         self._folder = folder
         self._stack = ExitStack()
 

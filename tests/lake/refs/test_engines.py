@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from mere.config import RestSettings, SparkSettings
 from mere.engine.session import Session
 from mere.engine.translate import explain
 from mere.errors import MereError, Unguarded
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind, Stats
+from tests.conftest import OpenSession
 from tests.lake.places import LOCAL, S3, place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Open = Callable[..., Session]
+WAYS = {"jdbc": SparkSettings(), "rest": SparkSettings(rest=RestSettings())}
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
 
@@ -40,6 +44,38 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
         lake.branch("dev")
         lake.tag("v1")
         yield lake
+
+
+# The database sees what was changed, the server what was asked for.
+SAID = {
+    "jdbc": [
+        "append a.t",
+        "overwrite a.t",
+        "append a.made",
+        "renamed a.made to a.renamed",
+        "altered a.t",
+        "append a.renamed",
+    ],
+    "rest": [
+        "append a.t",
+        "overwrite a.t",
+        "create a.made",
+        "rename a.made to a.renamed",
+        "alter a.t",
+        "append a.renamed",
+    ],
+}
+
+
+@pytest.fixture(params=["jdbc", pytest.param("rest", marks=pytest.mark.long)])
+def way(request: pytest.FixtureRequest) -> str:
+    """By which Spark comes to the refs: to the database, or over HTTP."""
+    return str(request.param)
+
+
+@pytest.fixture
+def spark_on(spark_on: OpenSession, way: str) -> Open:
+    return partial(spark_on, settings=WAYS[way])
 
 
 def files(lake: Lake) -> list[str]:
@@ -106,7 +142,7 @@ def test_a_refusal_that_leaves_the_session_is_one_of_ours(lake: Lake, spark_on: 
         session.spark.sql("DROP TABLE a.t")
 
 
-def test_writes_by_engines_straight_to_main_are_in_the_log_exactly(lake: Lake, spark_on: Open) -> None:
+def test_writes_by_engines_straight_to_main_are_in_the_log_exactly(lake: Lake, spark_on: Open, way: str) -> None:
     before = [commit.id for commit in lake.log()]
     spark = spark_on(lake, "main", author="ann").spark
     spark.sql("INSERT INTO a.t VALUES (4, 'd'), (5, 'e')")
@@ -119,14 +155,9 @@ def test_writes_by_engines_straight_to_main_are_in_the_log_exactly(lake: Lake, s
     new = log[: len(log) - len(before)]
     assert [commit.id for commit in log[len(new) :]] == before
     assert all(commit.kind is CommitKind.WRITE for commit in new)
-    assert [commit.message for commit in reversed(new)] == [
-        "append a.t",
-        "overwrite a.t",
-        "append a.made",
-        "renamed a.made to a.renamed",
-        "altered a.t",
-        "append a.renamed",
-    ]
+    said = [(commit.message or "").partition(" (Apache Iceberg ") for commit in reversed(new)]
+    assert [message for message, *_ in said] == SAID[way]
+    assert [bool(program) for *_, program in said] == [way == "rest"] * 5 + [False]
     assert [commit.author for commit in reversed(new)][:3] == ["ann"] * 3
     inserted, deleted = new[-1].changes[0].stats, new[-2].changes[0].stats
     assert inserted == Stats(rows_added=2, files_added=inserted.files_added if inserted else 0)
@@ -169,6 +200,9 @@ def test_two_branches_may_create_one_name_and_keep_their_files_apart(lake: Lake,
 
 # views
 
+FROZEN = "CREATE VIEW a.frozen AS SELECT * FROM dev.a.t"
+ELSEWHERE = "CREATE VIEW dev.a.elsewhere AS SELECT * FROM a.t"
+
 
 def test_a_view_follows_the_ref_on_which_it_is_read(lake: Lake, spark_on: Open) -> None:
     session = spark_on(lake, "dev")
@@ -186,9 +220,12 @@ def test_a_view_follows_the_ref_on_which_it_is_read(lake: Lake, spark_on: Open) 
     assert spark.sql(count).collect()[0][0] == 9
 
 
-def test_a_view_that_names_a_ref_is_not_published(lake: Lake, spark_on: Open) -> None:
+def test_a_view_that_names_a_ref_is_not_published(lake: Lake, spark_on: Open, way: str) -> None:
     spark = spark_on(lake, "dev").spark
-    spark.sql("CREATE VIEW a.frozen AS SELECT * FROM dev.a.t")
+    if way == "rest":  # not even made
+        assert re.search(r"names a ref: dev\.a\.t.*two-part names", refusal(spark, FROZEN))
+        return
+    spark.sql(FROZEN)
     before = lake.at().entries
     with pytest.raises(Unguarded, match=r"names a ref: dev\.a\.t") as caught:
         lake.publish("dev")
@@ -203,10 +240,13 @@ def test_a_view_may_name_a_metadata_table(lake: Lake, spark_on: Open) -> None:
     assert lake.at().is_view("a.growth")
 
 
-def test_a_view_of_another_catalog_is_not_published(lake: Lake, spark_on: Open) -> None:
+def test_a_view_of_another_catalog_is_not_published(lake: Lake, spark_on: Open, way: str) -> None:
     session = spark_on(lake, "main")
     session.attach("dev")
-    session.spark.sql("CREATE VIEW dev.a.elsewhere AS SELECT * FROM a.t")
+    if way == "rest":
+        assert "resolves its tables in the catalog 'main'" in refusal(session.spark, ELSEWHERE)
+        return
+    session.spark.sql(ELSEWHERE)
     with pytest.raises(Unguarded, match="resolves its tables in the catalog 'main'"):
         lake.publish("dev")
 

@@ -296,6 +296,17 @@ def test_a_run_that_wakes_up_in_the_middle_of_an_append_doubles_nothing(shop: Ma
 
 @pytest.mark.long
 @pytest.mark.service
+@pytest.mark.parametrize("how", ["resume", "again"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_wakes_up_over_rest_doubles_nothing(shop: MakeShop, kind: str, how: str) -> None:
+    it = shop(BIG)
+    with (it.folder / "mere.yaml").open("a") as file:
+        file.write("    spark: {catalog: rest}\n")
+    sleep_and_wake(it, kind, how)
+
+
+@pytest.mark.long
+@pytest.mark.service
 @pytest.mark.parametrize(("kind", "how", "where"), EVERY)
 def test_a_run_that_wakes_up_in_the_middle_doubles_nothing(
     shop: MakeShop, kind: str, how: str, where: str, request: pytest.FixtureRequest

@@ -42,7 +42,7 @@ def start(ctx: click.Context, idle: timedelta | None, as_json: bool) -> None:
             f"This lake is built by the Spark at {settings.remote}: there is no engine to keep warm here.",
             remedy="Take `remote` out of mere.yaml, or choose another profile.",
         )
-    drivers = needed(lake.spark_catalog().properties)
+    drivers = needed(lake.spark_catalog(rest=settings.rest).properties)
     found, new = warm.start(lake.location, settings, drivers, idle or settings.keep_warm or warm.IDLE)
     if as_json:
         print_json({**_json(lake, found, settings), "started": new})
@@ -147,7 +147,7 @@ def _json(lake: Lake, found: Engine, settings: SparkSettings) -> dict[str, Any]:
 
 
 def _difference(lake: Lake, found: Engine, settings: SparkSettings) -> str | None:
-    return found.differs(warm.wanted(settings, needed(lake.spark_catalog().properties)))
+    return found.differs(warm.wanted(settings, needed(lake.spark_catalog(rest=settings.rest).properties)))
 
 
 def _since(found: Engine) -> datetime:

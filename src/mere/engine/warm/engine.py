@@ -62,7 +62,7 @@ _VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_LOCAL_DIRS", "SPAR
 def wanted(settings: SparkSettings, drivers: Sequence[Jar] = ()) -> dict[str, str]:
     """All that a session takes from the process that started Spark, by what it is called when it differs."""
     launch = prepare(settings, drivers=drivers)
-    conf = {name: value for name, value in asdict(settings).items() if name not in ("remote", "keep_warm")}
+    conf = {name: value for name, value in asdict(settings).items() if name not in ("remote", "keep_warm", "rest")}
     parts = {
         "version of mere": _version("mere"),
         "version of Spark": _version("pyspark"),
@@ -218,7 +218,7 @@ def start(
             return engine, False
         if engine is not None:
             _make_way(place, engine, str(engine.differs(fits)))
-        return _spawn(place, replace(settings, remote=None, keep_warm=None), drivers, idle, fits), True
+        return _spawn(place, replace(settings, remote=None, keep_warm=None, rest=None), drivers, idle, fits), True
 
 
 def _make_way(place: Place, engine: Engine, difference: str) -> None:

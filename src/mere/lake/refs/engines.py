@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mere.config import S3Settings
+from mere.config import RestSettings, S3Settings
 from mere.lake.refs.guards import PROPERTIES
-from mere.lake.storage.s3 import spark_properties
+from mere.lake.storage.s3 import SPARK_KEYS, spark_properties
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,34 @@ class SparkCatalog:
     properties: Mapping[str, str] = field(repr=False)  # passwords and keys among them
 
 
-def spark_catalog(name: str, jdbc: Mapping[str, str], warehouse: str, s3: S3Settings | None = None) -> SparkCatalog:
-    """`jdbc`: where the database is, and who may use it; `s3`: the same of the files, if they are there."""
+def by_jdbc(jdbc: Mapping[str, str], warehouse: str) -> dict[str, str]:
+    """The way to the database itself. `jdbc`: where it is, and who may use it."""
+    return {"type": "jdbc", **jdbc, "jdbc.schema-version": "V1", "warehouse": warehouse}
+
+
+def by_rest(name: str, settings: RestSettings) -> dict[str, str]:
+    """The way to a server of which every ref is a warehouse."""
+    uri = settings.uri or ""
+    token = {
+        "rest.auth.type": "oauth2",
+        "token": settings.token,
+        "token-refresh-enabled": "false",
+        "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
+    }
+    own = {"type": "rest", "uri": uri, "warehouse": name, "rest-metrics-reporting-enabled": "false"}
+    return {**own, **{key: value for key, value in token.items() if settings.token and value}}
+
+
+def spark_catalog(
+    name: str, way: Mapping[str, str], s3: S3Settings | None = None, *, signed: bool = False
+) -> SparkCatalog:
+    """`s3`: where the files are, and who may use them, unless requests for them are `signed`."""
+    files = spark_properties(s3) if s3 else {}
     return SparkCatalog(
         name,
         {
-            "type": "jdbc",
-            **jdbc,
-            "jdbc.schema-version": "V1",
-            "warehouse": warehouse,
-            **(spark_properties(s3) if s3 else {}),
+            **way,
+            **({key: value for key, value in files.items() if key not in SPARK_KEYS} if signed else files),
             # A publish must be seen by the next query.
             "cache-enabled": "false",
             # Two branches may each create a table of one name.

@@ -356,6 +356,9 @@ def require_conditional_writes(storage: Storage, folder: str) -> None:
 # What engines are told
 
 
+SPARK_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+
+
 def spark_properties(settings: S3Settings) -> dict[str, str]:
     """Of an Iceberg catalog."""
     return _given(

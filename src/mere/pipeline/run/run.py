@@ -379,6 +379,7 @@ class _Running:
             settings=self.project.spark,
             read_bytes=due.load.bytes,
             drivers=_drivers(step.model for step in due.building),
+            check=self.check,
         )
         self._stack.enter_context(opened)
         opened.spark.conf.set(f"spark.sql.iceberg.snapshot-property.{RUN}", self.id)

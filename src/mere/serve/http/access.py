@@ -84,6 +84,9 @@ class Access:
         if not self.role.may_write_to(ref):
             raise forbidden(f"{self.caller.name} may not write to {ref}. {self._why(ref)}")
 
+    def check_drop(self, what: TableName) -> None:
+        """Whoever may write a table or view may drop it: other refs keep it."""
+
     def check_view(self, ref: str, schema: str, view: str) -> None:
         """A view is read with the rights of the server: whoever does not read everything could read it by a view."""
         self.check_write(ref, schema, view)

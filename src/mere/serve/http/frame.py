@@ -46,9 +46,16 @@ def application(
     tell: Callable[[Answered], None],
 ) -> ASGIApp:
     """The routes behind the authentication, in the frame."""
+    return framed(routes, lambda inner: OAuth(Authentication(inner, credentials, roles), credentials), tell)
+
+
+def framed(
+    routes: Sequence[BaseRoute], behind: Callable[[ASGIApp], ASGIApp], tell: Callable[[Answered], None]
+) -> ASGIApp:
+    """`behind` what a request comes to them: there it is found out who asks."""
     handlers = {HTTPException: _no_route, Exception: _failed}
     inner = Starlette(routes=routes, exception_handlers={**handlers, HttpError: _failed})
-    return Frame(OAuth(Authentication(inner, credentials, roles), credentials), tell)
+    return Frame(behind(inner), tell)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from mere.lake.storage.s3 import spark_properties
+from mere.lake.storage.s3 import SPARK_KEYS, spark_properties
 from mere.names import TableName
 from mere.serve.iceberg import signing
 from mere.serve.iceberg.call import Call
-
-_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 
 def settings(call: Call) -> dict[str, str]:
@@ -42,7 +40,7 @@ def vended(call: Call) -> dict[str, str]:
     s3 = call.lake.storage.s3
     if s3 is None or not s3.vends or not call.access.role.is_unrestricted:
         return {}
-    return {name: value for name, value in spark_properties(s3).items() if name in _KEYS}
+    return {name: value for name, value in spark_properties(s3).items() if name in SPARK_KEYS}
 
 
 def _table(call: Call) -> TableName | None:

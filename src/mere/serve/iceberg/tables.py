@@ -141,6 +141,7 @@ def drop(call: Call) -> Response:
 def dropped(call: Call, table: TableName, kind: Kind) -> Response:
     """`purgeRequested` or not: other refs may need the files, and the sweep finds those that nobody needs."""
     target = Target(call, table)
+    call.access.check_drop(table)
 
     def find() -> Write:
         entry = target.entry(table, kind)
