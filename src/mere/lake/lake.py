@@ -385,7 +385,7 @@ class Lake:
         keep: timedelta | None = None,
         keep_runs: timedelta = timedelta(days=7),
     ) -> Sweep:
-        """Delete the files that nothing reaches, and the branches of dead runs. See `sweep`."""
+        """Delete the files that nothing reaches, and the branches of dead runs. See `gc`."""
         from mere.lake.upkeep.gc import sweep
 
         return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)

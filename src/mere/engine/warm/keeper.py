@@ -2,7 +2,7 @@
 
     python -m mere.engine.warm.keeper < order.json
 
-It is started by warm.py. The JVM ends with it, and it ends with the JVM.
+`engine` starts it. The JVM ends with it, and it ends with the JVM.
 """
 
 from __future__ import annotations

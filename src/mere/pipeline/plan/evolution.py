@@ -1,5 +1,5 @@
 """What a step changes in the table itself, besides its rows: its layout, and its columns as far as they are known
-without Spark. Spark finds the rest before it writes anything; see `tables`.
+without Spark. Spark finds the rest before it writes anything; see `pipeline.write.table`.
 """
 
 from __future__ import annotations

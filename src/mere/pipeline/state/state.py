@@ -58,7 +58,7 @@ class State:
     done: Spans = NEVER
     sifted: Counts | None = None  # of a model with a quarantine: the rows of these windows, and the bad ones
     layout: Layout | None = None  # as the model declared it
-    audits: tuple[str, ...] | None = None  # that it has passed; see `asked`. None: nobody knows
+    audits: tuple[str, ...] | None = None  # that it has passed; see `audits_in_state`. None: nobody knows
     # The ids of the table's schema, partitioning and order, when this was written; None: nobody knows.
     form: tuple[int, ...] | None = None
     # Of an append model: up to where rows of its input that are not just new are left out, as the user has said.

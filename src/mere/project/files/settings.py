@@ -119,7 +119,7 @@ def read_settings(
         if key in found:
             with problems.gather():
                 fields[key] = reader(found[key])
-    # What a source says of its columns is more than that: see `sourcefile`.
+    # What a source says of its columns is more than that: see `source`.
     columns = {key: value for key, value in found.items() if kind is not Kind.SOURCE or key != "columns"}
     fields |= read_declared(columns, kind, problems)
     settings: dict[str, Any] = {}
