@@ -1,7 +1,7 @@
 """Class data archives: what the JVM worked out about Spark's 17,000 classes, stored for the next start.
 
 An archive fits one Java, one class path and one mere, so its name is a hash of the three. It is built once, in the
-background, after the first session has ended (rehearsal.py); until then, and where it does not fit, Spark starts without.
+background, after the first session has ended (`rehearsal`); until then, and if it does not fit, Spark starts without.
 """
 
 from __future__ import annotations
