@@ -27,6 +27,7 @@ from mere.lake.storage.port import Storage
 Json = dict[str, Any]
 
 _KNOWN = 5000
+_DIGITS = 20  # more than any number of 64 bits has
 # In JSON a quote inside of a string has a backslash before it, so that these are nothing but keys; and of objects with
 # keys of the user's own, the values are strings.
 _CURRENT = re.compile(rb'"current-snapshot-id"\s*:\s*(-?\d+)')
@@ -47,7 +48,9 @@ class Snapshot:
         return self.summary.get("operation", "unknown")
 
     def count(self, name: str) -> int:
-        return int(self.summary.get(name, 0))
+        """Engines write it, and users may write over it: what is no number counts for nothing."""
+        found = str(self.summary.get(name, 0))
+        return int(found) if found.isascii() and found.isdigit() and len(found) < _DIGITS else 0
 
     @property
     def stats(self) -> Stats:

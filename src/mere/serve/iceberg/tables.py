@@ -127,7 +127,7 @@ def changed(call: Call, table: TableName, kind: Kind) -> Response:
 
 def message(requests: list[Json], changes: list[Change]) -> str:
     """What was done, as clients say it: the operations of their snapshots."""
-    snapshots = [each["snapshot"] for request in requests for each in request["updates"] if "snapshot" in each]
+    snapshots = [each["snapshot"] for request in requests for each in request.get("updates", ()) if "snapshot" in each]
     said = dict.fromkeys(str(each.get("summary", {}).get("operation", "write")) for each in snapshots)
     created = all(change.old is None for change in changes)
     verb = "create" if created else " and ".join(said) or "alter"

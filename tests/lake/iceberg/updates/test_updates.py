@@ -24,7 +24,9 @@ def schema(*fields: Json) -> Json:
     return {"type": "struct", "fields": list(fields)}
 
 
-ORDERS = schema(field(7, "id"), field(9, "tags", {"type": "list", "element-id": 8, "element": "string"}))
+ORDERS = schema(
+    field(7, "id"), field(9, "tags", {"type": "list", "element-id": 8, "element": "string", "element-required": False})
+)
 
 
 def table(**request: Any) -> Json:
@@ -81,7 +83,7 @@ def test_main_moves_to_a_snapshot_and_logs_it() -> None:
     ("update", "said"),
     [
         ({"action": "of-tomorrow"}, "A table does not support the update 'of-tomorrow'."),
-        ({"action": "add-schema"}, "The update add-schema cannot be read: 'schema' is missing."),
+        ({"action": "add-schema"}, "The update add-schema cannot be read: `schema` is missing."),
         ({"action": "set-current-schema", "schema-id": 9}, "There is no schema 9."),
         ({"action": "set-current-schema", "schema-id": -1}, "The update refers to the last schema added"),
         ({"action": "upgrade-format-version", "format-version": 9}, "Version 9 of a table is not supported"),
@@ -90,8 +92,8 @@ def test_main_moves_to_a_snapshot_and_logs_it() -> None:
         ({"action": "add-schema", "schema": schema(field(1, "a"), field(2, "a"))}, "may have the same name"),
         ({"action": "add-schema", "schema": schema(field(1, "a", "money"))}, "'money' is not a type"),
         ({"action": "add-schema", "schema": schema(field(1, "a", "variant"))}, "needs a table of format 3"),
-        (snapshot(1, 1, of_tomorrow=1), "`of_tomorrow` is not supported; nothing was changed."),
-        ({"action": "set-properties", "updates": {"a": 1}}, "the values of properties must be strings"),
+        (snapshot(1, 1, of_tomorrow=1), "`snapshot.of_tomorrow` is not supported; nothing was changed."),
+        ({"action": "set-properties", "updates": {"a": 1}}, "`updates.a` must be a string"),
         (on_main(5), "There is no snapshot 5 for main to point to."),
         ({"action": "assign-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}, "A table keeps its UUID"),
     ],

@@ -8,7 +8,9 @@ from typing import Any
 
 from mere.errors import UsageError
 from mere.lake.iceberg.metadata import Json
-from mere.lake.iceberg.updates.draft import LAST, check_schema, strings
+from mere.lake.iceberg.updates.draft import strings
+from mere.lake.iceberg.updates.schemas import check_schema
+from mere.lake.iceberg.updates.shapes import LAST
 from mere.lake.iceberg.updates.table import FIRST_PARTITION_ID, TableDraft, empty
 
 FORMAT = "format-version"

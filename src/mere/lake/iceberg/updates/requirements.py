@@ -33,7 +33,7 @@ def check(what: str, raw: Json | None, requirements: Iterable[Json]) -> None:
         if kind == CREATES:
             if raw is not None:
                 raise LakeConflict("Requirement failed: table already exists")
-        elif kind in _FIELDS or kind in _OTHERS:
+        elif isinstance(kind, str) and (kind in _FIELDS or kind in _OTHERS):
             _require(what, raw, each)
         else:
             raise UsageError(f"{kind!r} is not a supported requirement.")
@@ -53,6 +53,8 @@ def _require(what: str, raw: Json | None, requirement: Json) -> None:
             _OTHERS[kind](raw, requirement)
     except KeyError as error:
         raise UsageError(f"The requirement {kind} lacks {error}.") from error
+    except TypeError as error:
+        raise UsageError(f"The requirement {kind} cannot be read: {error}.") from error
 
 
 def _uuid(raw: Mapping[str, Any], requirement: Json) -> None:

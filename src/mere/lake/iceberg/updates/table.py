@@ -8,30 +8,18 @@ from typing import Any
 from mere.errors import LakeConflict, UsageError
 from mere.lake.iceberg.metadata import Json
 from mere.lake.iceberg.schema import fields
-from mere.lake.iceberg.updates.draft import Draft, Known, number, plain, text
+from mere.lake.iceberg.updates.draft import Draft
 from mere.lake.iceberg.updates.requirements import refs
+from mere.lake.iceberg.updates.schemas import plain
 
 MAIN = "main"
 TOLERANCE_MS = 60_000  # Iceberg's own
+MOST_ROWS = 10**15  # that a snapshot adds: all numbers of rows are below 2**63
 FIRST_PARTITION_ID = 1000
 _NONE = -1
 _KEPT = "write.metadata.previous-versions-max"
 _KEPT_UNSAID = 100
 _DEFAULT_FORMAT = 2
-
-_SNAPSHOT = Known(
-    "A snapshot",
-    frozenset(
-        {
-            *("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms", "manifest-list", "summary"),
-            *("schema-id", "first-row-id", "added-rows"),
-        }
-    ),
-)
-_REF = Known(
-    "A branch or tag of a table",
-    frozenset({"snapshot-id", "type", "max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep"}),
-)
 
 
 def empty(version: int = _DEFAULT_FORMAT) -> Json:
@@ -60,15 +48,13 @@ class TableDraft(Draft):
             "add-snapshot": self._add_snapshot,
             "set-snapshot-ref": self._set_ref,
             "remove-snapshots": self._remove_snapshots,
-            "remove-snapshot-ref": lambda update: self._remove_ref(text(update, "ref-name")),
+            "remove-snapshot-ref": lambda update: self._remove_ref(update["ref-name"]),
             "set-statistics": lambda update: self._set_statistics("statistics", update["statistics"]),
-            "remove-statistics": lambda update: self._without("statistics", number(update, "snapshot-id")),
+            "remove-statistics": lambda update: self._without("statistics", update["snapshot-id"]),
             "set-partition-statistics": lambda update: self._set_statistics(
                 "partition-statistics", update["partition-statistics"]
             ),
-            "remove-partition-statistics": lambda update: self._without(
-                "partition-statistics", number(update, "snapshot-id")
-            ),
+            "remove-partition-statistics": lambda update: self._without("partition-statistics", update["snapshot-id"]),
             "remove-partition-specs": self._remove_specs,
             "remove-schemas": self._remove_schemas,
         }
@@ -117,7 +103,7 @@ class TableDraft(Draft):
         self.set("last-column-id", max(int(self.raw["last-column-id"]), highest))
 
     def _set_schema(self, update: Json) -> None:
-        self._choose("schema", "schemas", "schema-id", "current-schema-id", number(update, "schema-id"))
+        self._choose("schema", "schemas", "schema-id", "current-schema-id", update["schema-id"])
 
     def _choose(self, kind: str, among: str, key: str, current: str, id_: int) -> None:
         id_ = self.last(kind, id_)
@@ -147,12 +133,12 @@ class TableDraft(Draft):
         self.added("partitioning", id_)
 
     def _set_spec(self, update: Json) -> None:
-        self._choose("partitioning", "partition-specs", "spec-id", "default-spec-id", number(update, "spec-id"))
+        self._choose("partitioning", "partition-specs", "spec-id", "default-spec-id", update["spec-id"])
 
     def _add_order(self, update: Json) -> None:
         order = update["sort-order"]
         for each in order["fields"]:
-            _sources(each), text(each, "transform"), text(each, "direction"), text(each, "null-order")
+            _sources(each)
         known = self.listed("sort-orders")
         same = next((each for each in known if plain(each["fields"]) == plain(order["fields"])), None)
         if same is not None:
@@ -163,8 +149,7 @@ class TableDraft(Draft):
         self.added("sort order", id_)
 
     def _set_order(self, update: Json) -> None:
-        id_ = number(update, "sort-order-id")
-        self._choose("sort order", "sort-orders", "order-id", "default-sort-order-id", id_)
+        self._choose("sort order", "sort-orders", "order-id", "default-sort-order-id", update["sort-order-id"])
 
     def _remove_specs(self, update: Json) -> None:
         self._remove("partition-specs", "spec-id", set(update["spec-ids"]), self.raw["default-spec-id"])
@@ -180,36 +165,41 @@ class TableDraft(Draft):
     # snapshots
 
     def _add_snapshot(self, update: Json) -> None:
-        snapshot = _SNAPSHOT.check(update["snapshot"])
-        id_, at = number(snapshot, "snapshot-id"), number(snapshot, "timestamp-ms")
-        text(snapshot, "manifest-list")
-        if not isinstance(snapshot.get("summary", {}), dict):
-            raise ValueError("a summary must be an object of strings")
+        snapshot = {name: value for name, value in update["snapshot"].items() if value is not None}
+        id_, at = snapshot["snapshot-id"], snapshot["timestamp-ms"]
         if _by(self.listed("snapshots"), "snapshot-id", id_) is not None:
             raise LakeConflict(f"Snapshot {id_} already exists.")
         if at < self.raw.get("last-updated-ms", at) - TOLERANCE_MS:
             raise UsageError(
                 f"Snapshot {id_} is older than the last one of the table: set the clock of the machine that wrote it."
             )
+        if at > self.now_ms + TOLERANCE_MS:  # nobody whose clock is right could add another one until then
+            raise UsageError(f"Snapshot {id_} is in the future: set the clock of the machine that wrote it.")
         if self.format > 1:
-            last, sequence = int(self.raw.get("last-sequence-number", 0)), number(snapshot, "sequence-number")
+            last, sequence = int(self.raw.get("last-sequence-number", 0)), snapshot["sequence-number"]
             if sequence <= last and snapshot.get("parent-snapshot-id") is not None:
                 raise LakeConflict(f"Snapshot {id_} has the sequence number {sequence}, and the table is at {last}.")
+            if sequence > last + 1:  # with a leap to the end of the numbers there would be none for the next
+                raise UsageError(f"Snapshot {id_} has the sequence number {sequence}, and the next one is {last + 1}.")
             self.set("last-sequence-number", max(last, sequence))
         if self.format > 2:
-            first, rows = number(snapshot, "first-row-id"), number(snapshot, "added-rows")
-            if first < self.raw["next-row-id"]:
-                raise LakeConflict(f"Snapshot {id_} begins at row {first}: the table is at {self.raw['next-row-id']}.")
-            self.set("next-row-id", self.raw["next-row-id"] + rows)
+            first, rows, next_ = snapshot["first-row-id"], snapshot["added-rows"], self.raw["next-row-id"]
+            if first < next_:
+                raise LakeConflict(f"Snapshot {id_} begins at row {first}: the table is at {next_}.")
+            if rows > MOST_ROWS:
+                raise UsageError(f"Snapshot {id_} adds {rows} rows, more than a table can number.")
+            self.set("next-row-id", next_ + rows)
         self.append("snapshots", snapshot)
         self.raw["last-updated-ms"] = at
         self._new_snapshots.add(id_)
 
     def _set_ref(self, update: Json) -> None:
-        name, id_ = text(update, "ref-name"), number(update, "snapshot-id")
+        name, id_ = update["ref-name"], update["snapshot-id"]
         ref = {key: value for key, value in update.items() if key not in ("action", "ref-name") and value is not None}
-        if _REF.check(ref)["type"] not in ("branch", "tag") or (name == MAIN and ref["type"] != "branch"):
+        if name == MAIN and ref["type"] != "branch":
             raise ValueError(f"{name} cannot be a {ref['type']}")
+        if ref["type"] == "tag" and ref.keys() & {"max-snapshot-age-ms", "min-snapshots-to-keep"}:
+            raise ValueError("a tag has one snapshot, and keeps no older ones")
         known = self.raw["refs"]
         if known.get(name) == ref:
             return
@@ -254,8 +244,7 @@ class TableDraft(Draft):
         self.raw["snapshot-log"] = log
 
     def _set_statistics(self, kind: str, given: Json) -> None:
-        id_ = number(given, "snapshot-id")
-        text(given, "statistics-path")
+        id_ = given["snapshot-id"]
         self.set(kind, [*(each for each in self.listed(kind) if each["snapshot-id"] != id_), given])
 
     def _without(self, kind: str, snapshot: int) -> None:
@@ -291,14 +280,14 @@ def _by(items: list[Json], key: str, id_: Any) -> Json | None:
 
 def _part(field: Json) -> Json:
     """A field of a partitioning, in a form to which an id can be given."""
-    _sources(field), text(field, "name"), text(field, "transform")
+    _sources(field)
     return dict(field)
 
 
 def _sources(field: Json) -> tuple[int, ...]:
-    found = field["source-ids"] if field.get("source-ids") else [field["source-id"]]
-    if not all(isinstance(each, int) for each in found):
-        raise ValueError("columns are given by their ids")
+    found = field.get("source-ids") or [field["source-id"]]
+    if None in found:
+        raise ValueError("`source-id` must be a whole number")
     return tuple(found)
 
 

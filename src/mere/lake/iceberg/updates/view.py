@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 
 from mere.errors import UsageError
 from mere.lake.iceberg.metadata import Json
-from mere.lake.iceberg.updates.draft import LAST, Draft, number, plain, strings, text
+from mere.lake.iceberg.updates.draft import Draft, strings
+from mere.lake.iceberg.updates.schemas import plain
+from mere.lake.iceberg.updates.shapes import LAST
 
 _KEPT = "version.history.num-entries"
 _KEPT_UNSAID = 10
@@ -78,11 +80,11 @@ class ViewDraft(Draft):
 
     def _add_version(self, update: Json) -> None:
         given = update["view-version"]
-        schema = self.last("schema", number(given, "schema-id"))
+        schema = self.last("schema", given["schema-id"])
         if all(each["schema-id"] != schema for each in self.listed("schemas")):
             raise UsageError(f"There is no schema {schema}.")
         representations = given["representations"]
-        dialects = [text(each, "dialect").lower() for each in representations if text(each, "sql")]
+        dialects = [each["dialect"].lower() for each in representations]
         if not dialects:
             raise UsageError("Invalid view version: Cannot add a version without SQL")
         if twice := [each for at, each in enumerate(dialects) if each in dialects[:at]]:
@@ -100,7 +102,7 @@ class ViewDraft(Draft):
         self.added("version", id_)
 
     def _set_version(self, update: Json) -> None:
-        id_ = self.last("version", number(update, "view-version-id"))
+        id_ = self.last("version", update["view-version-id"])
         version = next((each for each in self.listed("versions") if each["version-id"] == id_), None)
         if version is None:
             raise UsageError(f"There is no version {id_}.")
