@@ -19,6 +19,8 @@ from tests.lake import orders
 from tests.serve.iceberg.rest import Rest, error
 from tests.serve.iceberg.test_read import catalog
 
+SNAPSHOT = {"snapshot-id": 7, "sequence-number": 2, "timestamp-ms": 1}
+
 
 def test_a_write_is_one_commit_by_who_asked(rest: Rest, lake: Lake) -> None:
     before = lake.resolve("dev").commit
@@ -107,9 +109,14 @@ def test_the_guards_stay(rest: Rest, lake: Lake) -> None:
         ({"action": "remove-properties", "removals": ["gc.enabled"]}, "is a guard"),
         ({"action": "set-properties", "updates": {"write.data.path": "/tmp"}}, "does not look after"),
         ({"action": "set-location", "location": "file:///tmp/x"}, "stays where it is"),
+        ({"action": "remove-snapshots", "snapshot-ids": [1]}, "because of the guard gc.enabled"),
+        ({"action": "remove-schemas", "schema-ids": [0]}, "because of the guard gc.enabled"),
+        ({"action": "remove-partition-specs", "spec-ids": [0]}, "because of the guard gc.enabled"),
         ({"action": "of-tomorrow"}, "does not support the update"),
-        ({"action": "add-schema"}, "'schema' is missing"),
-        ({"action": "add-snapshot", "snapshot": {"manifest-list": "/etc/passwd"}}, "warehouse"),
+        ({"action": "add-schema"}, "`schema` is missing"),
+        ({"action": "add-snapshot", "snapshot": {**SNAPSHOT, "manifest-list": "/etc/passwd"}}, "warehouse"),
+        ({"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}, "is no snapshot 1"),
+        ({"action": "upgrade-format-version", "format-version": 1}, "cannot go back"),
     ):
         status, _, message = error(rest.post("dev/namespaces/gold/tables/orders", {"updates": [update]}))
         assert (status, said in message) == (400, True), message

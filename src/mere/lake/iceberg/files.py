@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from mere.lake.iceberg.manifests import DELETED, entries, listed
+from mere.errors import LakeUnreadable
+from mere.lake.iceberg.manifests import DELETED, Manifest, entries, listed
 from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader, Snapshot
 from mere.lake.storage.port import Storage, canonical, readable
 
@@ -86,6 +87,32 @@ class Reach:
         new = normal not in self._files
         self._files.setdefault(normal, len(self._files))
         return new
+
+
+def brought(storage: Storage, before: Metadata | None, after: Metadata) -> Iterator[str]:
+    """The files that new snapshots add to a table: their manifest lists, the manifests that their parents lack, and the
+    files in these. What the table had before is left out, so little is read."""
+    known = {snapshot.id for snapshot in before.snapshots} if before is not None else set()
+    for snapshot in after.snapshots:
+        if snapshot.id in known:
+            continue
+        parent = after.snapshot(snapshot.parent) if snapshot.parent in known else None
+        older = {each.path for each in listed(storage, parent)} if parent and parent.manifest_list else set()
+        yield snapshot.manifest_list or ""
+        for manifest in listed(storage, snapshot):
+            if manifest.spec not in after.specs:
+                raise LakeUnreadable(f"{manifest.path} has the partitioning {manifest.spec}, which the table lacks.")
+            if manifest.path not in older:
+                yield manifest.path
+                yield from _live(storage, manifest)
+        known.add(snapshot.id)
+
+
+def _live(storage: Storage, manifest: Manifest) -> Iterator[str]:
+    with readable(manifest.path):
+        for entry in entries(storage, manifest.path, manifest.length, "data_file.file_path"):
+            if entry["status"] != DELETED:
+                yield entry["data_file"]["file_path"]
 
 
 def read_metadata(storage: Storage, pointer: str) -> Metadata:

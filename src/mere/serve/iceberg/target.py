@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import orjson
 
-from mere.errors import InvalidName, NamespaceNotFound, TableExists, Unguarded
+from mere.errors import (
+    InvalidName,
+    LakeUnreadable,
+    MetadataMissing,
+    NamespaceNotFound,
+    TableExists,
+    Unguarded,
+)
 from mere.lake import faults
-from mere.lake.iceberg.files import Reach
+from mere.lake.iceberg.files import Reach, brought
 from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader, growth
 from mere.lake.iceberg.updates import requirements
+from mere.lake.iceberg.updates.draft import check_updates
 from mere.lake.iceberg.updates.table import TableDraft, empty
 from mere.lake.iceberg.updates.view import ViewDraft
 from mere.lake.log.commits import Change, Entries, Entry, Key, Kind, Space
@@ -84,6 +91,7 @@ class Target:
     def changed(self, table: TableName, kind: Kind, request: Json) -> Change | None:
         """What a client asks for, if what it takes for granted is so. None: it is so already."""
         updates, required = _objects(request, "updates"), _objects(request, "requirements")
+        check_updates(updates)
         entry = self.standing(table).get(Key.of(table))
         creates = kind is Kind.TABLE and any(each.get("type") == requirements.CREATES for each in required)
         if creates and (entry is None or entry.kind is not kind):
@@ -112,6 +120,7 @@ class Target:
         found = []
         for table, request in asked.items():
             updates = _objects(request, "updates")
+            check_updates(updates)
             if not any(each.get("action") == "add-snapshot" for each in updates):
                 continue
             entry = standing.get(Key.of(table))
@@ -144,18 +153,23 @@ class Target:
                     refuse_unguarded({table: dict.fromkeys(gone)})
                 case "set-location" if str(each.get("location")).rstrip("/") != (folder or "").rstrip("/"):
                     raise bad_request(f"{table} stays where it is, at {folder}: the lake chooses the folders.")
+                case "remove-snapshots" | "remove-schemas" | "remove-partition-specs":
+                    raise Unguarded(
+                        f"{table} keeps its snapshots, schemas and partitionings, because of the guard gc.enabled: models"
+                        " may need them to continue. Nothing was changed.",
+                        remedy="Leave them; mere gc deletes what nobody needs.",
+                    )
                 case "add-snapshot":
-                    self._check_inside(each.get("snapshot"), "manifest-list")
+                    self._check_inside(each["snapshot"]["manifest-list"], table, folder)
                 case "set-statistics":
-                    self._check_inside(each.get("statistics"), "statistics-path")
+                    self._check_inside(each["statistics"]["statistics-path"], table, folder)
                 case "set-partition-statistics":
-                    self._check_inside(each.get("partition-statistics"), "statistics-path")
+                    self._check_inside(each["partition-statistics"]["statistics-path"], table, folder)
 
-    def _check_inside(self, given: Any, name: str) -> None:
-        """Whoever reads a table reads its files as the server: they may be nowhere else."""
-        location = given.get(name) if isinstance(given, dict) else None
-        if isinstance(location, str) and not folders.is_inside(location, self._lake.warehouse):
-            raise bad_request(f"{location} is not in the lake's warehouse, {self._lake.warehouse}.")
+    def _check_inside(self, location: str, table: TableName, folder: str | None) -> None:
+        what, around = self._around(table, folder)
+        if not folders.is_inside(location, around):
+            raise bad_request(f"{location[:500]} is not in {what}, {around}.")
 
     def require_new_name(self, source: TableName, destination: TableName) -> None:
         if found := self.standing(destination).get(Key.of(destination)):
@@ -184,11 +198,22 @@ class Target:
             raise bad_request(f"{location} is not the metadata of a {kind} in the lake's warehouse.")
         if kind is Kind.TABLE and any(metadata.properties.get(name) != value for name, value in PROPERTIES.items()):
             raise bad_request(f"{location} belongs to a table without the guards of a lake: {', '.join(PROPERTIES)}.")
+        self._check_whole(metadata)
+        return Entry(kind, location)
+
+    def _check_whole(self, metadata: Metadata) -> None:
+        doomed = self._store.doomed()  # read first: a sweep that is going on deletes no other files
         reach = Reach(self._lake.storage)
-        reach.add(location)
+        reach.add(metadata.location)
         if missing := sorted(file for file in reach if not self._lake.storage.exists(file)):
             raise bad_request(f"{metadata.folder} is incomplete: {missing[0]} is gone.")
-        return Entry(kind, location)
+        if waiting := sorted(file for file in reach if file in doomed):
+            raise bad_request(f"mere gc has doomed {waiting[0]}, and may be deleting it.")
+        foreign = sorted(file for file in reach if not folders.is_inside(file, self._lake.warehouse))
+        if foreign and metadata.location not in self._store.pointers():
+            raise bad_request(
+                f"{foreign[0]} is not in the lake's warehouse. To take over a table from elsewhere: mere adopt"
+            )
 
     def _change(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Change:
         key = Key.of(table)
@@ -196,22 +221,33 @@ class Target:
         guard = Guard(self._lake.reader, self.ref.name, names, self.ref.name)
         metadata = guard.better(key, kind, after) or after
         faults.point("rest.applied")
+        if kind is Kind.TABLE:
+            self._check_brought(table, before, metadata)
         MetadataReader(self._lake.storage).write(metadata)
         faults.point("rest.written")
-        if kind is Kind.TABLE and not self._call.access.role.reads_everything:
-            self._check_own_files(table, before, metadata)
         stats = growth(before, metadata)
         return Change(key, Entry(kind, before.location) if before else None, Entry(kind, metadata.location), stats)
 
-    def _check_own_files(self, table: TableName, before: Metadata | None, after: Metadata) -> None:
-        """Whoever does not read everything cannot make other tables' files a part of this one, to read them here."""
-        known, reached = Reach(self._lake.storage), Reach(self._lake.storage)
-        if before is not None:
-            known.add(before.location)
-        reached.add(after.location)
-        foreign = (file for file in reached if file not in known and not folders.is_inside(file, after.folder or ""))
-        if found := next(foreign, None):
-            raise bad_request(f"{found} is not in the folder of {table}.")
+    def _check_brought(self, table: TableName, before: Metadata | None, after: Metadata) -> None:
+        """The files of new snapshots must exist, and nowhere else: the server reads them with its own rights for whoever
+        may read this table, and mere gc must be able to follow them."""
+        (what, around), storage = self._around(table, after.folder), self._lake.storage
+        try:
+            foreign = [file for file in brought(storage, before, after) if not folders.is_inside(file, around)]
+            if foreign and before is not None:  # an adopted table has files elsewhere
+                known = Reach(storage)
+                known.add(before.location)
+                foreign = [file for file in foreign if file not in known]
+        except (LakeUnreadable, MetadataMissing) as error:
+            raise bad_request(f"The files of a new snapshot of {table} cannot be read: {error.message}") from error
+        if foreign:
+            raise bad_request(f"{foreign[0][:500]} is not in {what}, {around}.")
+
+    def _around(self, table: TableName, folder: str | None) -> tuple[str, str]:
+        """Whoever does not read everything must not add other tables' files to this one, to read them here."""
+        if self._call.access.role.reads_everything:
+            return "the lake's warehouse", self._lake.warehouse
+        return f"the folder of {table}", folder or ""
 
 
 def _happened(raw: Json, updates: Iterable[Json]) -> bool:
