@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from mere.errors import ConfigError
+from mere.serve.http.connection import Connection
 
 _BACKLOG = 1024
 _LARGEST_HEAD = 64 << 10  # bytes of a request before its body
@@ -27,11 +28,12 @@ class Port:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 loop="asyncio",
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="error",  # clients' mistakes are in the audit log
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=_KEEP_ALIVE,

@@ -155,8 +155,8 @@ class Target:
                     raise bad_request(f"{table} stays where it is, at {folder}: the lake chooses the folders.")
                 case "remove-snapshots" | "remove-schemas" | "remove-partition-specs":
                     raise Unguarded(
-                        f"{table} keeps its snapshots, schemas and partitionings, because of the guard gc.enabled: models"
-                        " may need them to continue. Nothing was changed.",
+                        f"{table} keeps its snapshots, schemas and partitionings, because of the guard gc.enabled:"
+                        " models may need them to continue. Nothing was changed.",
                         remedy="Leave them; mere gc deletes what nobody needs.",
                     )
                 case "add-snapshot":
@@ -229,7 +229,7 @@ class Target:
         return Change(key, Entry(kind, before.location) if before else None, Entry(kind, metadata.location), stats)
 
     def _check_brought(self, table: TableName, before: Metadata | None, after: Metadata) -> None:
-        """The files of new snapshots must exist, and nowhere else: the server reads them with its own rights for whoever
+        """The files of new snapshots must exist, in the lake: the server reads them with its own rights, for whoever
         may read this table, and mere gc must be able to follow them."""
         (what, around), storage = self._around(table, after.folder), self._lake.storage
         try:
