@@ -71,7 +71,7 @@ class AuditResult:
 
 
 def in_duckdb(lake: Lake, query: str, at: str) -> str | None:
-    """The query by which an audit's bad rows are seen, for `lake.sql`; None if only Spark can answer it."""
+    """A query that shows the bad rows of an audit, for `lake.sql`; None if only Spark can run it."""
     try:
         return duckdb_sql(query, columns_at(lake, at))
     except QueryError:

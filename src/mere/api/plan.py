@@ -34,7 +34,7 @@ _MARKS = {
 
 
 class PlanState(StrEnum):
-    """What is left to do, as `mere plan --exit-code` says it."""
+    """What is left to do, as `mere plan --exit-code` reports it."""
 
     NOTHING = "nothing"
     WORK = "work"
@@ -44,7 +44,7 @@ class PlanState(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is due on a ref, model by model. `errors`: what mere check is certain of, so that a run would not start."""
+    """What is due on a ref, model by model. `errors`: what mere check finds; with any, a run would not start."""
 
     due: steps.Plan = field(repr=False)
     tables: TableSet = field(repr=False)
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Of all models that were selected, also of those that are up to date, in dependency order."""
+        """One for each selected model, up to date or not, in dependency order."""
         return self.due.steps
 
     @property
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def undecided(self) -> tuple[Step, ...]:
-        """What needs a decision, now or in the run; `remedy` says which ways there are."""
+        """Steps that need a decision, now or during the run; `remedy` lists the options."""
         return self.due.undecided
 
     @property
@@ -144,7 +144,7 @@ def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = 
 
 
 def decision(step: Step) -> str:
-    """What of a step only the user can say."""
+    """The decision that a step needs from the user."""
     why = step.asks or "; ".join(step.reasons)
     return f"{step.model} {'will need' if step.asks else 'needs'} a decision: {why}"
 

@@ -46,10 +46,11 @@ if TYPE_CHECKING:
 
 
 class Project:
-    """A project under one profile. Every verb of the command line is a method of the same name, and every flag a
-    keyword. Its files are read anew by each of them, so that what was edited is seen.
+    """A project under one profile. Every command about a project is a method of the same name, and every flag a
+    keyword.
 
-    It may be used by several threads at once. `close()`, or the end of a `with` block, closes its lake.
+    Each method reads the files again, so it sees what was edited. Several threads may use a project at once. `close()`,
+    or the end of a `with` block, closes its lake.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Project:
         lake: str | os.PathLike[str] | None = None,
         vars: Mapping[str, Any] | None = None,  # noqa: A002
     ) -> Self:
-        """The project of a folder, or of the nearest one above it. The lake is opened when it is first needed.
+        """The project in a folder, or in the nearest one above it. The lake is opened when it is first needed.
 
-        `profile`: of mere.yaml; MERE_PROFILE, or `local`, if it is left out. `lake`: another one than mere.yaml says.
-        `vars`: in place of those in mere.yaml.
+        `profile`: of mere.yaml; by default MERE_PROFILE, or `local`. `lake`: instead of the one in mere.yaml. `vars`:
+        instead of those in mere.yaml.
         """
         return cls(project_file(path), profile, lake, vars)
 
@@ -89,7 +90,7 @@ class Project:
 
     @property
     def settings(self) -> config.Project:
-        """What mere.yaml says, under the profile."""
+        """The contents of mere.yaml under the profile."""
         return config.load(self.file, self._profile)
 
     @property
@@ -106,7 +107,7 @@ class Project:
             return self._lakes[address]
 
     def close(self) -> None:
-        """Close its lake. It is opened again when it is needed again."""
+        """Close its lake. It is opened again when needed."""
         with self._opening:
             while self._lakes:
                 self._lakes.popitem()[1].close()
@@ -124,7 +125,7 @@ class Project:
 
     @property
     def graph(self) -> Graph:
-        """All models, with sources and seeds, and who reads whom, as the files are now."""
+        """All models, with sources and seeds, and which reads which, as the files are now."""
         return load(self.folder, self.vars).placed(self.settings.sources)
 
     @property
@@ -153,17 +154,17 @@ class Project:
 
     @property
     def command(self) -> list[str]:
-        """How a command line begins that means this project, in its folder."""
+        """How a command line for this project begins, in its folder."""
         profile = ["--profile", self._profile] if self._profile else []
         return [sys.executable, "-m", "mere", *profile, *(["--lake", self._named_lake] if self._named_lake else [])]
 
     # looking
 
     def check(self, select: Names = (), *, at: str | None = None, strict: bool = False) -> CheckResult:
-        """What can be known to be wrong in the project's files, without a JVM.
+        """Find mistakes in the project's files, without a JVM.
 
-        `at`: the ref on which tables that no model makes are looked up; main if there is a lake. `strict`: warnings
-        are errors.
+        `at`: the ref on which tables that no model makes are looked up; by default main, if there is a lake. `strict`:
+        treat warnings as errors.
         """
         from mere.api.check import CheckResult
         from mere.project.check.check import check
@@ -196,8 +197,8 @@ class Project:
         check: bool = True,
         accept: Names = (),
     ) -> Plan:
-        """What a run would build, and why. Nothing is started, and nothing is changed unless a model is to `accept`:
-        to be taken as built, as it stands now."""
+        """Plan a run: what it would build, and why. Starts nothing, and changes nothing except for models to `accept`,
+        which then count as built as they are now."""
         from mere.api.plan import planned
 
         choice = Choice(
@@ -206,7 +207,7 @@ class Project:
         return planned(self._read(), choice, names_of(accept))
 
     def audit(self, select: Names = (), *, at: str = MAIN, spark: bool = False) -> AuditResult:
-        """Run the audits of the models on any ref: by DuckDB, or by Spark for those that DuckDB cannot run."""
+        """Run the audits of the models on any ref: with DuckDB, or with Spark for those that DuckDB cannot run."""
         from mere.api.audit import AuditResult
         from mere.pipeline.run.audit import audit
 
@@ -219,10 +220,10 @@ class Project:
     def lineage(
         self, name: str | None = None, *, way: str | None = None, at: str | None = None
     ) -> ColumnLineage | TableLineage:
-        """What a column, or all columns of a table, are made of, and what is made of them, without a JVM. Without a
-        name, or for a selection of models: which table is made of which.
+        """The lineage of a column, or of all columns of a table, without a JVM. Without a name, or for a selection of
+        models: which table is made of which.
 
-        `way`: "up" or "down", if only one of them is wanted. `at`: as for `check`.
+        `way`: "up" or "down" for only one of them. `at`: as for `check`.
         """
         from mere.api.lineage.columns import WAYS, of_column
         from mere.api.lineage.tables import TableLineage, is_selection
@@ -270,10 +271,10 @@ class Project:
         message: str | None = None,
         listen: Listener | None = None,
     ) -> RunResult:
-        """Build what is due on a branch of its own, audit it there, and publish all of it at once, or nothing.
+        """Build what is due on a branch of its own, audit it there, and publish everything at once, or nothing.
 
         A run that fails raises; the error has the record of the run as `run`. `listen` is called with each event, by
-        one thread at a time. `on`: main, or the branch of the run that is resumed.
+        one thread at a time. `on`: by default main, or the branch of the run that is resumed.
         """
         options: RunOptions = {
             "on": on, "full_refresh": full_refresh, "start": start, "end": end, "forward_only": forward_only,
@@ -283,7 +284,7 @@ class Project:
         return self._carry_out(select, options, listen)
 
     def start(self, select: Names = (), **options: Unpack[RunOptions]) -> Running:
-        """As `run`, in a thread of its own: `with project.start() as run: for event in run: …`"""
+        """Like `run`, but in a thread of its own: `with project.start() as run: for event in run: …`"""
         from mere.api.running import Running
 
         for unknown in options.keys() - RunOptions.__annotations__.keys():  # as Python says it of `run`
@@ -313,8 +314,8 @@ class Project:
             return None
 
     def update_branch(self, name: str, *, run: bool = True, listen: Listener | None = None) -> BranchUpdate:
-        """Bring the changes of its parent into a branch. What they touch of its own models is built again, by a `run`;
-        models that were built from a part of the data are left as they are."""
+        """Bring the changes of its parent into a branch, and rebuild the branch's own models that they affect by a
+        `run`. Models built from a part of the data are left as they are."""
         from mere.api.update import built_again, updated
 
         tell = listen or (lambda _: None)
@@ -327,15 +328,15 @@ class Project:
         return self.lake.runs(limit)
 
     def run_record(self, id: str) -> Run:  # noqa: A002
-        """One run: what became of each model, attempt by attempt."""
+        """One run: what happened to each model, attempt by attempt."""
         return self.lake.run(id)
 
     def end_run(self, id: str) -> Ended:  # noqa: A002
-        """End a run, whoever has it: it publishes nothing any more. What it built stays, and it can be resumed."""
+        """End a run, whoever has it: it can no longer publish. What it built stays, and the run can be resumed."""
         return self.lake.end_run(id)
 
     def clean_runs(self, *, older_than: Age = timedelta(0), dry_run: bool = False) -> Deleted:
-        """Delete the branches of runs that ended without publishing, and have not moved for so long: `7d`."""
+        """Delete the branches of runs that ended without publishing and have not changed for this long: `7d`."""
         return self.lake.clean_runs(age(older_than), dry_run=dry_run)
 
     # quarantine
@@ -349,7 +350,7 @@ class Project:
     def retry(
         self, tables: Names = (), *, on: str = MAIN, message: str | None = None, listen: Listener | None = None
     ) -> RunResult:
-        """Build again what the quarantined rows belong to, by the rules and the data of today: a run like any other."""
+        """Rebuild what the quarantined rows belong to, with today's rules and data: a run like any other."""
         from mere.api.quarantine import retrying
 
         def prepare() -> tuple[request.Project, request.Request] | None:
@@ -362,9 +363,9 @@ class Project:
     def test(
         self, names: Names = (), *, select: Names = (), at: str = MAIN, listen: Watcher | None = None
     ) -> TestResult:
-        """Run the unit tests of tests/*.yaml, all or those of these names. No table is read or written.
+        """Run the unit tests of tests/*.yaml: all, or those with these names. Reads and writes no table.
 
-        `select`: only tests of these models. `at`: where columns of tables are looked up.
+        `select`: only tests of these models. `at`: where to look up the columns of tables.
         """
         from mere.api.test import tested
 
@@ -372,7 +373,7 @@ class Project:
         return tested(self.folder, self.vars, spark, lambda: self.lake, names_of(names), names_of(select), at, listen)
 
     def create_test(self, model: str, *, source: str = MAIN, rows: int = 5) -> Created:
-        """Write a test of a model from real rows; nothing is run but it."""
+        """Write a test of a model from real rows; runs nothing else."""
         from mere.engine.session import get_ready
         from mere.testing.create import create
 

@@ -27,7 +27,7 @@ Prepare = Callable[[], tuple[request.Project, request.Request] | None]
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run that did what it should. One that fails raises, with its record as `run` of the error."""
+    """A run that succeeded. One that fails raises instead, with its record as the error's `run`."""
 
     state: RunState  # published, nothing or skipped
     commit: Commit | None = None
@@ -41,7 +41,7 @@ class RunResult:
 
     @cached_property
     def models(self) -> Mapping[str, Outcome]:
-        """What became of each model, by name."""
+        """What happened to each model, by name."""
         found = self.record.models if self.record else {}
         return {name: Outcome.from_about({"model": name, **about}) for name, about in found.items()}
 

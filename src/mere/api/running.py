@@ -17,10 +17,10 @@ CarryOut = Callable[[Listener, threading.Event], RunResult]
 
 
 class Running:
-    """What `project.start(…)` gives: `with project.start() as run: for event in run: …`
+    """A started run: `with project.start() as run: for event in run: …`
 
-    The block waits for the end of the run, and raises what the run was ended by. If the block itself ends by an
-    exception, such as Ctrl-C, the run is stopped first: nothing is published, and it can be resumed.
+    The block waits for the run to end, and raises the error that ended it. If an exception ends the block itself, such
+    as Ctrl-C, the run is stopped first: nothing is published, and the run can be resumed.
     """
 
     def __init__(self, carry_out: CarryOut) -> None:
@@ -53,7 +53,7 @@ class Running:
         self._events.put(None)  # for whoever asks again, or in another thread
 
     def stop(self) -> None:
-        """Ask the run to end: what is being built is cancelled, and nothing is published. `result` waits for it."""
+        """Stop the run: cancels what is being built; nothing is published. `result` waits for it."""
         self._stop.set()
 
     @property
@@ -61,7 +61,8 @@ class Running:
         return not self._thread.is_alive()
 
     def result(self, timeout: float | None = None) -> RunResult:
-        """What came of the run, when it has ended; raises what it was ended by. TimeoutError after so many seconds."""
+        """The result of the run, once it has ended; raises the error that ended it. TimeoutError after this many
+        seconds."""
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError(f"Run {self.id or ''} is still going on.".replace("  ", " "))

@@ -17,7 +17,7 @@ from mere.pipeline.run.request import Project, Request
 
 @dataclass(frozen=True)
 class BranchUpdate:
-    """`kept`: what the branch has changed, and keeps. `dropped`: what both have changed; it is as the parent has it."""
+    """`kept`: the branch's own changes. `dropped`: what both changed; the parent's version was taken."""
 
     updated: Updated
     touched: frozenset[TableName]

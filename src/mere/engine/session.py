@@ -75,7 +75,7 @@ class Session:
         self._refs, self._close = refs, ended
 
     def attach(self, ref: str) -> str:
-        """Make the ref a catalog of this session, for names like `dev.gold.orders`; the name of that catalog."""
+        """Make the ref a catalog of this session, for names like `dev.gold.orders`; returns the name of the catalog."""
         catalog = self._refs.spark_catalog(ref)
         properties = dict(catalog.properties)
         if catalog.name in self._detached:
@@ -101,17 +101,16 @@ class Session:
         return catalog.name
 
     def use(self, ref: str) -> str:
-        """Attach the ref and make it the current catalog, where two-part names resolve; the name of that catalog."""
+        """Attach the ref and make it the current catalog, where two-part names resolve; returns the name of the
+        catalog."""
         name = self.attach(ref)
         # By SQL: setCurrentCatalog would load the catalog with the settings of whichever session was active before.
         self.spark.sql(f"SET CATALOG `{name}`")
         return name
 
     def detach(self, name: str) -> None:
-        """Close the connections of a catalog that is not needed any more, such as that of a run that is over.
-
-        Spark has no way to forget a catalog, so its name cannot be attached again in this session.
-        """
+        """Close the connections of a catalog that is no longer needed, such as that of a finished run. Spark cannot
+        forget a catalog, so its name cannot be attached again in this session."""
         if name not in self._attached:
             return
         self._driver.forget_catalog(self.spark, name)
@@ -119,7 +118,7 @@ class Session:
         self._detached.add(name)
 
     def cancel(self) -> None:
-        """Cancel what Spark is doing for this process, whichever thread asked for it."""
+        """Cancel what Spark is doing for this process, whichever thread started it."""
         self._driver.cancel()
 
     def stop(self) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Lake:
-    """A catalog and a warehouse. Every verb of the command line is a method of the same name."""
+    """A catalog and a warehouse. Every command about the lake is a method of the same name."""
 
     def __init__(self, location: str, store: Store, storage: Storage) -> None:
         self.location = location  # a folder, or s3://bucket/prefix
@@ -59,10 +59,10 @@ class Lake:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Self:
-        """Make a lake in a folder or at s3://bucket/prefix.
+        """Create a lake in a folder or at s3://bucket/prefix.
 
-        `catalog`: the URL of a Postgres database, in place of a SQLite file in the folder. `s3`: how S3 is reached;
-        the environment's settings if it is left out.
+        `catalog`: the URL of a Postgres database, instead of a SQLite file in the folder. `s3`: how to reach S3; by
+        default, the settings of the environment.
         """
         location = place(path)
         storage = storage_at(location, s3)
@@ -101,7 +101,7 @@ class Lake:
         return f"{self.location}/{WAREHOUSE}"
 
     def now(self) -> datetime:
-        """What time it is, by the clock of the lake's database: those of the machines that share a lake may differ."""
+        """The time by the clock of the lake's database: the clocks of machines that share a lake may differ."""
         return self.store.now()
 
     # refs
@@ -120,7 +120,7 @@ class Lake:
         return self._fork(check_new_ref(name), RefKind.TAG, at, author)
 
     def run_branch(self, at: str = MAIN, *, id: str | None = None, author: str | None = None) -> Ref:  # noqa: A002
-        """A branch for one run. Publishing deletes it; mere gc deletes those that were left behind."""
+        """Create the branch of a run. Publishing deletes it; mere gc deletes those that were left behind."""
         return self._fork(RUN_PREFIX + (id or secrets.token_hex(6)), RefKind.RUN, at, author)
 
     def _fork(self, name: str, kind: RefKind, at: str, author: str | None) -> Ref:
@@ -129,7 +129,7 @@ class Lake:
         return self.store.create_ref(name, kind, origin.readable, author or default_author(), parent)
 
     def delete(self, name: str, *kinds: RefKind) -> Ref:
-        """Delete a branch or tag. Its commits stay in reach by their ids until mere gc."""
+        """Delete a branch or tag. Its commits can be reached by their ids until mere gc."""
         ref = cleaning.named(self.store.refs(), name, kinds)
         self.store.delete_ref(name)
         return ref
@@ -162,7 +162,7 @@ class Lake:
         return self.at_each([ref])[ref]
 
     def at_each(self, refs: Collection[str]) -> dict[str, TableSet]:
-        """Several refs, those that are branches or tags read at one instant."""
+        """Several refs; branches and tags among them are read at one instant."""
         resolved = {text: self.resolve(text) for text in refs}
         heads = self.store.heads({found.ref.name for found in resolved.values() if found.ref})
         sets = {}
@@ -187,20 +187,20 @@ class Lake:
         return Log(about, lambda: history.log(self.store, self.reader, head, name))
 
     def show(self, table: str, at: str = MAIN) -> Description:
-        """A table or view at a ref, as its metadata tells it."""
+        """Describe a table or view at a ref, by its metadata."""
         from mere.lake.query.show import describe
 
         return describe(self.at(at), table)
 
     def diff(self, old: str, new: str) -> Diff:
-        """What leads from one ref to another, both read at one instant; `rows()` of it compares the rows, too."""
+        """The differences between two refs, both read at one instant. Its `rows()` compares the rows, too."""
         from mere.lake.diff.diff import compare
 
         sets = self.at_each([old, new])
         return compare(sets[old], sets[new])
 
     def sql(self, query: str, at: str = MAIN) -> Result:
-        """The rows of a query over one commit of a ref, by DuckDB."""
+        """Run a query over one commit of a ref, with DuckDB."""
         from mere.lake.query import query as run
 
         return run(self, query, at)
@@ -220,11 +220,11 @@ class Lake:
         expect: str | None = None,
         fence: Fence | None = None,
     ) -> Publication:
-        """Put a branch's changes onto the branch it was forked from, in one transaction.
+        """Publish a branch's changes to the branch it was forked from, in one transaction.
 
-        `reads`: tables that must not have moved on the target since the fork, though the branch did not change them.
-        `expect`: the commit at which the branch must be, for what was seen there to be published and nothing else.
-        `fence`: what a run has to show, see there.
+        `reads`: tables that must not have moved on the target since the fork, although the branch did not change them.
+        `expect`: the commit at which the branch must be, so that exactly what was seen is published. `fence`: what
+        keeps a run from publishing, see there.
         """
         source = self._branch(branch)
         if into is None and source.parent and self.store.ref(source.parent) is None:
@@ -253,7 +253,7 @@ class Lake:
     def revert(
         self, commit: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
     ) -> Commit | None:
-        """Undo one commit by a new one; None if that was done already."""
+        """Undo one commit by a new one; None if it was undone already."""
         found = self.resolve(commit).commit
         target = self._branch(on)
         if found.seq not in {c.seq for c in self.store.ancestors(self.store.commit_by_seq(target.head))}:
@@ -264,7 +264,7 @@ class Lake:
     def restore(
         self, to: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
     ) -> Commit | None:
-        """Make a branch what the lake was at a ref, by one new commit."""
+        """Bring a branch back to the state of a ref, by one new commit."""
         found, target = self.resolve(to), self._branch(on).name
         text = message or f"restore {to} ({found.commit.short_id})"
         guard = self._guard(found.base.name if found.base else target, target)
@@ -300,10 +300,11 @@ class Lake:
         author: str | None = None,
         dry_run: bool = False,
     ) -> Adoption:
-        """Put tables of another catalog, a folder or a metadata file onto a branch, in one commit, without a copy.
+        """Put tables of another catalog, a folder or a metadata file onto a branch, in one commit, without copying
+        data.
 
-        `metadata`: which file is meant, of a table in a folder that has several. `newest`: the newest, if it is not
-        certain which.
+        `metadata`: the metadata file to use for a table whose folder has several. `newest`: use the newest if it is
+        uncertain.
         """
         from mere.lake.upkeep.adopt import Request, adopt
         from mere.lake.upkeep.discover import discover
@@ -324,9 +325,10 @@ class Lake:
         author: str | None = None,
         expected: Mapping[Key, Entry | None] | None = None,
     ) -> Commit | None:
-        """Set properties of tables and views, by table, in one commit; None removes one. None if all are so already.
+        """Set properties of tables and views, by table, in one commit; None removes one.
 
-        `expected`: where these tables must stand, or LakeConflict says which of them have moved.
+        Returns None if nothing has to change. `expected`: the entries that these tables must still have; otherwise a
+        LakeConflict names those that have moved.
         """
         from mere.lake.refs.properties import set_properties
 
@@ -336,10 +338,8 @@ class Lake:
         return set_properties(self.store, self.reader, target, wanted, author or default_author(), text, expected)
 
     def rebase(self, branch: str, *, author: str | None = None) -> Rebased:
-        """Bring a branch onto its parent's head, with its own changes on top, in one transaction.
-
-        What both have changed is as the parent has it, and is reported.
-        """
+        """Move a branch onto its parent's head, with its own changes on top, in one transaction. If both changed a
+        table, the parent's version is taken, and reported."""
         from mere.lake.refs.rebase import rebase
 
         return rebase(self.store, self.reader, self._branch(branch).name, author or default_author())
@@ -361,8 +361,8 @@ class Lake:
         return listed(run.seen(now) for run in self.store.runs(limit))
 
     def end_run(self, id_: str, *, author: str | None = None) -> Ended:
-        """End a run, whoever has it and wherever that is: it publishes nothing any more. What it built stays, on the
-        branch that is given, and it can be resumed."""
+        """End a run, whoever has it and wherever it works: it can publish nothing any more. What it built stays on the
+        branch that is returned, and the run can be resumed."""
         self.run(id_)
         return attempts.end(self.store, id_, author or default_author())
 
@@ -385,7 +385,7 @@ class Lake:
         keep: timedelta | None = None,
         keep_runs: timedelta = timedelta(days=7),
     ) -> Sweep:
-        """Delete the files that nothing reaches, and the branches of dead runs. See `gc`."""
+        """Delete unreachable files and the branches of dead runs. See `gc`."""
         from mere.lake.upkeep.gc import sweep
 
         return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
@@ -405,7 +405,7 @@ class Lake:
 
     @staticmethod
     def deletion(path: str | os.PathLike[str], *, catalog: str | None = None, s3: S3Settings | None = None) -> Deletion:
-        """What would go with a lake; its `carry_out()` deletes it. There is no way back."""
+        """What deleting a lake would delete; its `carry_out()` does it. This cannot be undone."""
         from mere.lake.upkeep.deletion import Deletion
 
         return Deletion.prepare(path, catalog=catalog, s3=s3)
@@ -413,7 +413,7 @@ class Lake:
     # engines
 
     def catalog_name(self, ref: str) -> str:
-        """The name of the catalog in which engines find a ref. A commit gets a read-only alias."""
+        """The name of the catalog under which engines find a ref. A commit gets a read-only alias."""
         found = self.resolve(ref)
         if found.ref:
             return found.ref.name

@@ -37,10 +37,8 @@ def model(
     now: str | None = None,
     off: Mapping[str, str] | None = None,
 ) -> Callable[[_Function], _Function]:
-    """A function of DataFrames that makes the table `name`. All arguments have to be literals.
-
-    The function stays what it is, so that a test can call it with DataFrames of its own.
-    """
+    """Makes a function of DataFrames the model of the table `name`. All arguments must be literals. The function itself
+    is unchanged, so a test can call it with its own DataFrames."""
     del name, kind, description, columns, contract, owner, tags, time_column, grain, start, unfinished, batch, context
     del dump, null_times, key, key_audit, latest_by, updated_at, compare, partition_by, sort_by, properties, audits
     del now, off
@@ -69,11 +67,12 @@ def source(
     audits: Sequence[Mapping[str, Any]] = (),
     off: Mapping[str, str] | None = None,
 ) -> Callable[[_Function], _Function]:
-    """A function that brings the table `name` from outside of the lake. All arguments have to be literals.
+    """Makes a function the source of the table `name`. All arguments must be literals.
 
-    It gets `spark` and, if it takes them, `since` (the greatest value of the `cursor` that is there; None at first) and
-    `now`; it returns a DataFrame. Without a `cursor` its rows replace those that are there; with one they are added, by
-    `key` if there is one. It is called at every run, but not before `every` (such as "6h") has passed.
+    The function receives `spark` and, if it has these parameters, `since` (the greatest value of the `cursor` so far;
+    None at first) and `now`. It returns a DataFrame. Without a `cursor`, its rows replace the existing ones; with one,
+    they are added, by `key` if there is one. It is called in every run, but not before `every` (such as "6h") has
+    passed.
     """
     del name, cursor, key, key_audit, every, description, columns, contract, on_new_column, names, trace, max_bad, owner
     del tags, partition_by, sort_by, properties, audits, off
@@ -88,23 +87,23 @@ def table(
     on_change: str | None = None,
     new_rows: bool = False,
 ) -> Any:
-    """The default of a parameter that gets a table's rows.
+    """The default of a parameter that receives a table's rows.
 
-    `time`: the column by which mere cuts them to the window that is built. `key`: the columns or expressions that give
-    the model's key, by which mere cuts them to the keys that are built. `on_change`: for a table that is read whole,
-    whether a change of it means to `rebuild` all or to `ignore` it. `new_rows`: an append model takes only the rows
-    that were added.
+    `time`: the column by which mere filters them to the window being built. `key`: the columns or expressions that
+    yield the model's key, by which mere filters them to the keys being built. `on_change`: for a table that is read in
+    full, whether a change to it means to `rebuild` everything or to `ignore` it. `new_rows`: an append model receives
+    only the rows that were added.
     """
     del time, key, on_change, new_rows
     return _Unfilled(f"table({name!r})")
 
 
 def changes(name: str) -> Any:
-    """The default of a parameter of a merge or append model that gets the rows of a table which came and went since the
-    last build, at the first build all of them, with a column `_change`.
+    """The default of a parameter of a merge or append model that receives the rows added to and removed from a table
+    since the last build, with a column `_change`; in the first build, all rows.
 
-    It is `insert` or `delete`; where the table is a model with a `key`, an update is an `update_before` and an
-    `update_after`. In a merge model, rows that come back with `_change` = `delete` delete their key.
+    `_change` is `insert` or `delete`; if the table is a model with a `key`, an update is an `update_before` and an
+    `update_after`. In a merge model, returned rows with `_change` = `delete` delete their key.
     """
     return _Unfilled(f"changes({name!r})")
 

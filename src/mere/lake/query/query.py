@@ -45,10 +45,10 @@ class Column:
 
 
 class Result:
-    """The rows of a query at one commit, computed as they are taken.
+    """The rows of a query at one commit, computed as they are read.
 
-    It may be read as often as wanted: each reading but the first runs the query again, at the same commit, and ends
-    the reading before it. What a COPY has written is not written again.
+    It can be read as often as you like: each reading after the first runs the query again, at the same commit, and ends
+    the previous reading. A COPY is not run again.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Result:
         self._closing()
 
     def rows(self, size: int = 2048) -> Iterator[tuple[Any, ...]]:
-        """The rows as Python values, fetched so many at a time."""
+        """The rows as Python values, fetched this many at a time."""
         reading = self._begin()
         while rows := self._next(reading, lambda: self._connection.fetchmany(size)):
             yield from rows
@@ -96,7 +96,7 @@ class Result:
         return frames.pandas(self.arrow())
 
     def df(self) -> Any:
-        """What `pandas` gives, by the name that it has in DuckDB."""
+        """The same as `pandas`, under the name that DuckDB uses."""
         return self.pandas()
 
     def _begin(self) -> int:
@@ -144,7 +144,7 @@ class Result:
 
 
 def query(lake: ReadableLake, sql: str, at: str = "main", limits: Limits | None = None) -> Result:
-    """Run one statement that reads. Names without a ref are read at `at`; all refs are read at one instant."""
+    """Run one statement that only reads. Names without a ref are read at `at`; all refs are read at one instant."""
     connection = connect(limits)
     try:
         return _run(lake, connection, sql, at)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """What `lake.at(ref).table(name)` gives. It never moves, however often the ref does.
+    """A table or view, as `lake.at(ref).table(name)` returns it. It stays at its commit when the ref moves.
 
-    Every way to read it takes `columns`, the names of those that are wanted, and `where`, a condition in DuckDB's SQL.
+    Every way to read it takes `columns`, a list of names, and `where`, a condition in DuckDB's SQL.
     """
 
     def __init__(self, tables: TableSet, name: TableName, limits: Limits | None = None) -> None:
@@ -49,16 +49,16 @@ class Table:
 
     @property
     def description(self) -> show.Description:
-        """What the table is, by its metadata alone."""
+        """Describes the table from its metadata alone."""
         return show.describe(self.tables, str(self.name))
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them."""
+        """The columns as an Arrow schema."""
         return self.arrow(where="false").schema
 
     def read(self, columns: Sequence[str] | None = None, where: str | None = None) -> Result:
-        """The rows as they come, as Python values or as batches."""
+        """The rows as they are computed, as Python values or as batches."""
         connection, bindings, sql = self._bound(columns, where)
         try:
             with explained(bindings, sql):
@@ -87,11 +87,11 @@ class Table:
         return frames.pandas(self.arrow(columns, where))
 
     def df(self, columns: Sequence[str] | None = None, where: str | None = None) -> Any:
-        """What `pandas` gives, by the name that it has in DuckDB."""
+        """The same as `pandas`, under the name that DuckDB uses."""
         return self.pandas(columns, where)
 
     def duckdb(self, columns: Sequence[str] | None = None, where: str | None = None) -> DuckDBPyRelation:
-        """A relation on a DuckDB of its own, which lives as long as the relation."""
+        """A relation on a DuckDB of its own, which lives as long as the relation does."""
         connection, bindings, sql = self._bound(columns, where)
         try:
             with explained(bindings, sql):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableSet:
-    """What `lake.at(ref)` gives: it never moves, however often the ref does."""
+    """All tables and views at one commit, as `lake.at(ref)` returns them. It stays there when the ref moves."""
 
     ref: str  # as it was asked for
     commit: Commit
@@ -61,7 +61,7 @@ class TableSet:
         return self.reader.read(self.pointer(table))
 
     def table(self, table: str | TableName, limits: Limits | None = None) -> Table:
-        """One table or view, to be read into Arrow, Polars, pandas or DuckDB."""
+        """One table or view, for reading into Arrow, Polars, pandas or DuckDB."""
         from mere.lake.query.table import Table
 
         self.entry(table)
@@ -110,7 +110,7 @@ def _cells(about: Mapping[str, Any]) -> Sequence[object]:
 
 
 class ReadableLake(Premises, Protocol):
-    """What gives the tables of its refs."""
+    """What returns the tables of its refs."""
 
     def at(self, ref: str = MAIN) -> TableSet: ...
     def at_each(self, refs: Collection[str]) -> dict[str, TableSet]: ...
