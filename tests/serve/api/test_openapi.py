@@ -62,6 +62,7 @@ def test_the_document_is_valid() -> None:
         for operation in verbs.values():
             assert fits("operation", operation), path
             assert operation["summary"], path
+            assert operation["summary"].isprintable(), path  # in one line
             parameters = operation.get("parameters", [])
             assert all(fits("parameter", each) for each in parameters)
             in_path = [each["name"] for each in parameters if each["in"] == "path"]

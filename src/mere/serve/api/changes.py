@@ -13,8 +13,8 @@ from mere.serve.api.verb import Call
 
 
 def publish(call: Call) -> dict[str, Any]:
-    """Put all that a branch changed onto its target, in one commit, or nothing. `expect`: the `head` of a dry run, for
-    exactly what was seen to be published."""
+    """Publish everything that a branch changed to its target, in one commit, or nothing. `expect`: the `head` of a dry
+    run, to publish exactly what was seen."""
     branch, into = call.body["branch"], call.body["into"]
     call.check_ref(branch)
     seen = call.lake.publish(branch, into, dry_run=True, expect=call.body["expect"])
@@ -43,7 +43,7 @@ def publish(call: Call) -> dict[str, Any]:
 
 
 def revert(call: Call) -> dict[str, Any] | None:
-    """Undo a commit, or with `to` all since a ref, by a new commit; null, if that was done already."""
+    """Undo a commit, or with `to` everything since a ref, by a new commit; null if there is nothing to undo."""
     commit, to, on = call.body["commit"], call.body["to"], call.body["on"]
     if (commit is None) == (to is None):
         raise UsageError("Name a commit to undo, or `to`, a ref, not both.")

@@ -29,7 +29,7 @@ def log(call: Call) -> list[dict[str, Any]]:
 
 
 def tables(call: Call) -> dict[str, Any]:
-    """The tables and views of a ref, with rows, files and size of those that the caller reads as a whole."""
+    """List the tables and views of a ref, with rows, files and size for those that the caller reads in full."""
     found = call.tables(call.path["ref"])
     told = rights.known(call.access, found).to_dict()
     unknown = {"rows": None, "files": None, "bytes": None}
@@ -38,7 +38,7 @@ def tables(call: Call) -> dict[str, Any]:
 
 
 def show(call: Call) -> dict[str, Any]:
-    """What a table or view is: columns, partitioning, properties, size, snapshots; the SQL of a view."""
+    """Describe a table or view: columns, partitioning, properties, size, snapshots; the SQL of a view."""
     call.said["table"] = call.path["table"]
     found = _of(call)
     return describe(found, call.path["table"]).to_dict(call.query["limit"])
@@ -52,8 +52,7 @@ def _of(call: Call) -> TableSet:
 
 
 def diff(call: Call) -> dict[str, Any]:
-    """What leads from one ref to another, of the tables that the caller reads as a whole; with `rows`, the rows that
-    differ, too."""
+    """The differences between two refs in the tables that the caller reads in full; with `rows`, also of rows."""
     new = call.query["to"]
     call.check_ref(new)
     old = call.query["from"] if call.query["from"] is not None else parent_of(call.lake, new)

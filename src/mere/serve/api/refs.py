@@ -12,7 +12,7 @@ from mere.serve.api.verb import Call
 
 
 def list_(call: Call) -> list[dict[str, Any]]:
-    """The branches and tags that the caller may read."""
+    """List the branches and tags that the caller may read."""
     return list(_told(call, call.lake.refs(*map(RefKind, call.query["kind"]))))
 
 
@@ -37,7 +37,7 @@ def create_branch(call: Call) -> dict[str, Any]:
 
 
 def create_tag(call: Call) -> dict[str, Any]:
-    """Name a commit for good."""
+    """Give a commit a permanent name."""
     return _made(call, call.lake.tag)
 
 
@@ -50,7 +50,7 @@ def _made(call: Call, make: Any) -> dict[str, Any]:
 
 
 def delete_branch(call: Call) -> dict[str, Any]:
-    """Delete a branch. Its commits stay in reach by their ids until mere gc."""
+    """Delete a branch. Its commits can be reached by their ids until mere gc."""
     return _deleted(call, RefKind.BRANCH)
 
 

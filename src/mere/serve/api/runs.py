@@ -19,7 +19,7 @@ def list_(call: Call) -> list[dict[str, Any]]:
 
 
 def show(call: Call) -> dict[str, Any]:
-    """One run: what became of each model, attempt by attempt."""
+    """One run: what happened to each model, attempt by attempt."""
     call.access.check_unrestricted(_READ)
     found = call.lake.run(call.path["id"])
     call.check_ref(found.target)
@@ -27,7 +27,7 @@ def show(call: Call) -> dict[str, Any]:
 
 
 def start(call: Call) -> dict[str, Any]:
-    """Start a run in a process of its own. It has begun when this answers with its id, or waits for another run."""
+    """Start a run in a process of its own. The answer comes once it has begun, or waits for another run."""
     on = call.body["on"] or MAIN
     call.check_ref(on)
     call.lake.resolve(on)
@@ -37,13 +37,13 @@ def start(call: Call) -> dict[str, Any]:
 
 
 def cancel(call: Call) -> dict[str, Any]:
-    """End a run, whoever has it: it publishes nothing any more. What it built stays, and it can be resumed."""
+    """End a run, whoever has it: it can no longer publish. What it built stays, and it can be resumed."""
     _check(call)
     return call.lake.end_run(call.path["id"], author=call.author).to_dict()
 
 
 def resume(call: Call) -> dict[str, Any]:
-    """Go on with a run that did not come to its end, in a process of its own."""
+    """Resume a run that did not finish, in a process of its own."""
     _check(call)
     asked = {**call.body, "resume": call.path["id"]}
     return _told(call, call.starter.start(call.project, asked, call.author))

@@ -25,9 +25,12 @@ _MAYBE_TEXT, _MAYBE_INTEGER, _MAYBE_TIME = or_null(TEXT), or_null(INTEGER), or_n
 _COUNTS = dict.fromkeys(("rows_added", "rows_removed", "files_added", "files_removed"), INTEGER)
 _SIZES = dict.fromkeys(("bytes_added", "bytes_removed"), INTEGER)
 _STATUS = one_of("running", "succeeded", "failed", "cancelled", "interrupted")
-_ROW = about(map_of(ANY), "A row, by column.")
+_ROW = about(map_of(ANY), "The values of a row, by column.")
 _SETTING = record({"name": TEXT, "old": _MAYBE_TEXT, "new": _MAYBE_TEXT})
-_POINTERS = {"old": about(_MAYBE_TEXT, "The metadata file before."), "new": about(_MAYBE_TEXT, "And after.")}
+_POINTERS = {
+    "old": about(_MAYBE_TEXT, "The metadata file before the change."),
+    "new": about(_MAYBE_TEXT, "The metadata file after the change."),
+}
 
 SHAPES: Mapping[str, Schema] = {
     "Error": record({"error": record({"message": TEXT, "type": TEXT, "code": INTEGER})}),
@@ -142,7 +145,7 @@ SHAPES: Mapping[str, Schema] = {
         {
             "table": TEXT,
             "key": list_of(TEXT),
-            "read": about(TEXT, "How much had to be read."),
+            "read": about(TEXT, "What was read to compare the rows."),
             "added": INTEGER,
             "removed": INTEGER,
             "changed": INTEGER,
@@ -169,7 +172,7 @@ SHAPES: Mapping[str, Schema] = {
             "source": TEXT,
             "target": TEXT,
             "base": TEXT,
-            "head": about(TEXT, "The commit of the source: what `expect` takes."),
+            "head": about(TEXT, "The commit of the source, for `expect`."),
             "commit": about(_MAYBE_TEXT, "Null: nothing to publish, or a dry run."),
             "changes": list_of(ref("Change")),
             "conflicts": list_of(
@@ -235,7 +238,7 @@ SHAPES: Mapping[str, Schema] = {
             "held": list_of(record({"rule": TEXT, "run": TEXT, "at": TIME, "rows": INTEGER})),
         }
     ),
-    "Manifest": about(map_of(ANY), "As docs/schemas/manifest-1.json has it."),
+    "Manifest": about(map_of(ANY), "Described by docs/schemas/manifest-1.json."),
     "Health": record(
         {"ok": BOOLEAN, "version": TEXT, "now": TIME, "main": _MAYBE_TEXT, "project": _MAYBE_TEXT},
     ),

@@ -11,15 +11,15 @@ from mere.serve.api.verb import Call
 
 
 def audits(call: Call) -> dict[str, Any]:
-    """Run the audits of the project's models at a ref, by DuckDB. Findings show rows, and audits read other tables:
-    this is for those who read everything."""
+    """Run the audits of the project's models at a ref, with DuckDB. Only for callers who read everything: findings show
+    rows, and audits read other tables."""
     call.tables(call.query["at"])
     call.access.check_unrestricted("run audits, which show rows of all tables")
     return call.project.audit(call.query["select"] or (), at=call.query["at"]).to_dict()
 
 
 def quarantine(call: Call) -> list[dict[str, Any]]:
-    """How many rows are in quarantine, by table, rule and run, of the tables that the caller reads as a whole."""
+    """Count the rows in quarantine by table, rule and run, for tables that the caller reads in full."""
     at = call.query["at"]
     call.tables(at)
     names = [TableName.parse(each) for each in call.query["table"] or ()]
@@ -31,14 +31,14 @@ def quarantine(call: Call) -> list[dict[str, Any]]:
 
 
 def manifest(call: Call) -> dict[str, Any]:
-    """The project and its state at a ref, for those who read everything: it has the code of all models."""
+    """The project and its state at a ref. Only for callers who read everything: it has the code of all models."""
     call.tables(call.query["at"])
     call.access.check_unrestricted("read the manifest, which has the code of all models")
     return call.project.manifest(at=call.query["at"]).to_dict()
 
 
 def health(call: Call) -> dict[str, Any]:
-    """Whether the server reaches the lake: its catalog is asked."""
+    """Check that the server reaches the lake's catalog."""
     commit = call.lake.resolve(MAIN).commit
     readable = call.access.role.may_connect(MAIN)
     return {

@@ -88,7 +88,7 @@ class Verb:
 
     @property
     def summary(self) -> str:
-        return (self.handler.__doc__ or "").strip()
+        return " ".join((self.handler.__doc__ or "").split())
 
     @cached_property
     def in_path(self) -> list[str]:
