@@ -63,8 +63,12 @@ class Port:
 
     def _listener(self) -> socket.socket:
         try:
-            (family, *_, address), *_ = socket.getaddrinfo(self._host, self.number, type=socket.SOCK_STREAM)
-            listener = socket.socket(family, socket.SOCK_STREAM)
+            (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
+                self._host, self.number, type=socket.SOCK_STREAM
+            )
+            # Only where TCP is named does asyncio send at once. Else the body of an answer waits until the client has
+            # confirmed its head, which takes 40 ms.
+            listener = socket.socket(family, kind, protocol)
         except OSError as error:
             raise self._refusal(error) from error
         try:
