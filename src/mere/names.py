@@ -25,6 +25,9 @@ _RESERVED = frozenset({"system", "spark_catalog"})
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _QUOTED_NAME = re.compile(rf"({_QUOTED}|[^\"].*?)\.({_QUOTED})")
 _QUOTED_NAMESPACE = re.compile(rf"({_QUOTED})\.")
+_FAR = 18  # digits: no history has as many commits
+_LONGEST = 200  # bytes of a name: a folder and the names of companions are made of it
+_WHEN = re.compile(r"[0-9A-Za-z:., +-]+")
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -140,6 +143,14 @@ def _unquoted(part: str) -> str:
     return part
 
 
+def check_new_table(table: TableName) -> None:
+    """InvalidName, if a new table or view, or one that is renamed, cannot have this name."""
+    if not table.is_plain:
+        raise InvalidName(f"No query could spell {table}.", remedy="Choose a plain SCHEMA.TABLE.")
+    if longest := max((part for part in (table.namespace, table.name) if len(part.encode()) > _LONGEST), default=""):
+        raise InvalidName(f"{longest[:50]}… is too long for a name.", remedy=f"Choose one of at most {_LONGEST} bytes.")
+
+
 def run_of(branch: str) -> str:
     """The id of the run that a branch belongs to."""
     return branch.removeprefix(RUN_PREFIX).partition("_")[0]
@@ -208,11 +219,13 @@ def _step(text: str, part: str) -> Step:
     mark, rest = part[0], part[1:].strip()
     if mark == "~":
         if rest.isascii() and (rest.isdigit() or not rest):
-            return Back(int(rest or 1))
+            return Back(int(rest[:_FAR] or 1))
         raise InvalidName(f"{text!r} is not a ref: {part!r} should be ~ and a number.", remedy=EXPRESSION_RULE)
     try:
         if (age := parse_age(rest)) is not None:
             return Ago(age)
+        if not _WHEN.fullmatch(rest):
+            raise ValueError(rest)
         instant = datetime.fromisoformat(rest)
         return AsOf((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC))
     except (ValueError, OverflowError) as error:

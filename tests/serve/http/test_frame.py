@@ -89,6 +89,63 @@ def test_a_body_that_is_no_object_is_refused(rest: Rest, sent: bytes) -> None:
     assert rest.get("config").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b'{"a":' + b"[" * 200 + b"]" * 200 + b"}", "nested more than"),
+        (b'{"a":' * 200 + b"1" + b"}" * 200, "nested more than"),
+        (b'{"a":[' + b"[]," * 500_001 + b"[]]}", "more than a million values"),
+        (b'{"a":[' + b"1," * 1_000_001 + b"1]}", "more than a million values"),
+    ],
+)
+def test_a_body_that_would_become_too_much_is_refused(rest: Rest, sent: bytes, said: str) -> None:
+    status, _, message = error(rest.ask("POST", METRICS, data=sent))
+    assert (status, said in message) == (400, True)
+
+
+def test_bodies_have_so_much_room_together(rest: Rest, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "TOGETHER", 3 << 20)
+    large = {"report-type": "x" * (2 << 20)}
+    with serving(lake) as running, socket.create_connection(("127.0.0.1", running.port)) as client:
+        assert running.post(METRICS, large).status_code == 204
+        client.sendall(_head({"Content-Length": str(3 << 20)}) + b" " * (2 << 20))
+        time.sleep(0.5)
+        busy = running.post(METRICS, large)
+        assert (error(busy)[0], busy.headers["Retry-After"]) == (503, "1")
+        client.close()
+        time.sleep(0.5)
+        for _ in range(3):
+            assert running.post(METRICS, large).status_code == 204
+
+
+def test_what_a_client_sends_does_not_come_back_at_length(rest: Rest, lake: Lake) -> None:
+    lake.branch("dev")
+    name = "x" * 1_000_000
+    schema = {"type": "struct", "fields": []}
+    for path, asked in (
+        ("dev/namespaces/gold/tables", {"name": name, "schema": schema}),
+        ("dev/namespaces/gold/tables", {"name": "x" * 250, "schema": schema}),
+        ("dev/namespaces", {"namespace": [name]}),
+        ("dev/namespaces", {"namespace": ["ä" * 150]}),
+        ("dev/namespaces", {"namespace": ["new"], "properties": {name: "x"}}),
+        ("dev/namespaces/gold/register", {"name": "r", "metadata-location": name}),
+        ("dev/tables/rename", {"source": _named("orders"), "destination": _named(name)}),
+        ("dev/tables/rename", {"source": _named(name), "destination": _named("x")}),
+        ("dev/namespaces/gold/tables/orders", {"updates": [{"action": name}]}),
+        ("dev/namespaces/gold/tables/orders", {"updates": [{"action": "set-location", "location": name}]}),
+        ("dev/namespaces/gold/tables/orders", {"updates": [], "requirements": [{"type": name}]}),
+    ):
+        answer = rest.post(path, asked)
+        assert 400 <= answer.status_code < 500, path
+        assert len(answer.content) < 10_000, path
+    assert rest.get("main~" + "9" * 10_000 + "/namespaces").status_code == 404
+    assert all(len(str(each)) < 10_000 for each in rest.told())
+
+
+def _named(name: str) -> dict[str, object]:
+    return {"namespace": ["gold"], "name": name}
+
+
 def test_a_body_that_is_too_large_is_not_taken(rest: Rest) -> None:
     large = {"Content-Length": str(body.LARGEST + 1)}
     with socket.create_connection(("127.0.0.1", rest.port)) as client:
@@ -108,7 +165,7 @@ def test_a_body_that_is_too_large_is_not_taken(rest: Rest) -> None:
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body.content, "__defaults__", (body.LARGEST, 0.2))
+    monkeypatch.setattr(body, "SECONDS", 0.2)
     with socket.create_connection(("127.0.0.1", rest.port)) as client:
         client.sendall(_head({"Content-Length": "100"}) + b"{")
         assert client.recv(1000).startswith(b"HTTP/1.1 408 ")

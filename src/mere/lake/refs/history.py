@@ -14,7 +14,7 @@ from mere.lake.refs.guards import Guard
 from mere.lake.refs.publish import Conflict
 from mere.lake.refs.retry import retried_while_moving
 from mere.lake.store.port import Edit, Moved, Store
-from mere.names import TableName, near
+from mere.names import TableName, check_new_table, near
 
 _PAGE = 200
 
@@ -114,6 +114,7 @@ def renamed(target: str, entries: Entries, table: TableName, to: TableName) -> l
     """What gives a table and its companions another name. `entries`: at least those of all the names."""
     if not to.is_plain:
         raise InvalidName(f"No query could spell {to}. Nothing was renamed.", remedy="Choose a plain SCHEMA.TABLE.")
+    check_new_table(to)
     known(target, table, entries, "renamed")
     found = []
     for old, new in ((table, to), *zip(table.companions, to.companions, strict=True)):

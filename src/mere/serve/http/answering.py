@@ -26,6 +26,7 @@ class Threads:
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._limiter: anyio.CapacityLimiter | None = None
+        self._room = body.Room()
 
     def endpoint(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         async def answered(request: Request) -> Response:
@@ -33,8 +34,10 @@ class Threads:
                 self._limiter = anyio.CapacityLimiter(self._threads)
             if self._limiter.statistics().tasks_waiting >= _BUSY:
                 raise HttpError(503, "ServiceUnavailableException", "The server is busy.", {"Retry-After": "1"})
-            content = await body.content(request) if request.method == "POST" else b""
-            return await anyio.to_thread.run_sync(answer, request, content, limiter=self._limiter)
+            if request.method != "POST":
+                return await anyio.to_thread.run_sync(answer, request, b"", limiter=self._limiter)
+            async with body.Received(request, self._room) as content:
+                return await anyio.to_thread.run_sync(answer, request, content, limiter=self._limiter)
 
         return answered
 

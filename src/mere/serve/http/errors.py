@@ -33,6 +33,7 @@ from mere.errors import (
 from mere.serve.protocol.port import PgError
 
 _LOG = logging.getLogger(__name__)
+_LONGEST = 2000  # letters of a message
 _SOON = "1"  # seconds after which a client may ask again
 
 # The first that fits. Clients act upon the code, and Iceberg's upon some of the types.
@@ -77,7 +78,12 @@ class HttpError(Exception):
         return self.message
 
     def body(self) -> bytes:
-        return orjson.dumps({"error": {"message": self.message, "type": self.type, "code": self.status}})
+        return orjson.dumps({"error": {"message": shortened(self.message), "type": self.type, "code": self.status}})
+
+
+def shortened(text: str) -> str:
+    """What clients send comes back in messages, and may be long."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def bad_request(message: str) -> HttpError:

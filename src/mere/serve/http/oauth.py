@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mere.serve.access.tokens import Token
 from mere.serve.http import body
 from mere.serve.http.authentication import Credentials
-from mere.serve.http.errors import HttpError, of_any
+from mere.serve.http.errors import HttpError, of_any, shortened
 
 PATH = "/iceberg/v1/oauth/tokens"
 _LARGEST = 64 << 10  # bytes
@@ -101,5 +101,5 @@ def _answer(token: Token, text: str) -> Response:
 def _refusal(error: HttpError) -> Response:
     """In the form of RFC 6749, which is another one than the catalog's."""
     kind = error.type if error.type.islower() else _KINDS.get(error.status, "invalid_request")
-    told = {"error": kind, "error_description": error.message}
+    told = {"error": kind, "error_description": shortened(error.message)}
     return Response(orjson.dumps(told), error.status, {**error.headers, **_UNSENT}, "application/json")

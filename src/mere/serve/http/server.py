@@ -61,7 +61,7 @@ def _recorder(shared: Shared) -> Callable[[Answered], None]:
             "status": answered.status,
             "ms": round(answered.seconds * 1000, 3),
             "request": answered.id,
-            **answered.about,
+            **{name: value[:1000] if isinstance(value, str) else value for name, value in answered.about.items()},
         }
         write = shared.log.event
         shared.loop.call_soon_threadsafe(lambda: write("request", answered.user, answered.client, **about))

@@ -7,13 +7,15 @@ from starlette.responses import Response
 
 from mere.errors import InvalidName, NamespaceExists, NamespaceNotEmpty
 from mere.lake.log.commits import Change, CommitKind, Entry, Key, Kind, Space
-from mere.names import TableName
+from mere.names import TableName, check_new_table
 from mere.serve.http.answering import json_response
 from mere.serve.http.errors import HttpError, bad_request
 from mere.serve.iceberg.call import EMPTY, SEPARATOR, Call, one_level
 from mere.serve.iceberg.target import Target
 from mere.serve.iceberg.warehouse import EXISTS
 from mere.serve.iceberg.writing import Answer, Write, written
+
+_LONGEST = 1000  # bytes of a property's name, by which the catalog's database finds it
 
 
 def list_(call: Call) -> Response:
@@ -44,6 +46,7 @@ def create(call: Call) -> Response:
     properties = _properties(call.json.get("properties") or {})
     if not TableName(namespace, "t").is_plain or "." in namespace:
         raise InvalidName(f"No query could spell {namespace}.", remedy="Choose a plain name.")
+    check_new_table(TableName(namespace, "t"))
     target = Target(call, namespace)
 
     def find() -> Write:
@@ -111,6 +114,8 @@ def _entry(value: str | None) -> Entry | None:
 def _properties(given: object) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
         raise bad_request("Properties must be an object with strings as values.")
+    if any(len(name.encode()) > _LONGEST for name in given):
+        raise bad_request(f"The name of a property has at most {_LONGEST} bytes.")
     if EXISTS in given:
         raise bad_request(f"{EXISTS} is not a property of a namespace.")
     return given

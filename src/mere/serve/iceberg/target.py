@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 import orjson
 
 from mere.errors import (
-    InvalidName,
     LakeUnreadable,
     MetadataMissing,
     NamespaceNotFound,
@@ -27,7 +26,7 @@ from mere.lake.log.commits import Change, Entries, Entry, Key, Kind, Space
 from mere.lake.place import folders
 from mere.lake.refs.guards import ELSEWHERE, PROPERTIES, Guard
 from mere.lake.refs.properties import refuse_unguarded
-from mere.names import TableName
+from mere.names import TableName, check_new_table
 from mere.serve.http.errors import bad_request
 from mere.serve.iceberg.call import Call
 from mere.serve.iceberg.warehouse import EXISTS, missing
@@ -69,8 +68,7 @@ class Target:
         return {}
 
     def require_free(self, table: TableName, kind: Kind) -> None:
-        if not table.is_plain:
-            raise InvalidName(f"No query could spell {table}.", remedy="Choose a plain SCHEMA.TABLE.")
+        check_new_table(table)
         if found := self.standing(table).get(Key.of(table)):
             same = "" if found.kind is kind else "with same name "
             raise TableExists(f"{_WORDS[found.kind]} {same}already exists: {table}")
