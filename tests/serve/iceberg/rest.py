@@ -13,7 +13,7 @@ import requests
 from starlette.routing import BaseRoute
 
 from mere.lake.lake import Lake
-from mere.serve.access.roles import Declared
+from mere.serve.access.roles import Declared, Roles
 from mere.serve.access.tokens import Tokens
 from mere.serve.access.users import Users
 from mere.serve.http.server import HttpEndpoint
@@ -64,7 +64,7 @@ def error(answer: requests.Response) -> tuple[int, str, str]:
 def serving(
     lake: Lake,
     users: Users | None = None,
-    roles: Declared | None = None,
+    roles: Roles | None = None,
     tokens: Tokens | None = None,
     beside: Sequence[BaseRoute] = (),
 ) -> Iterator[Rest]:

@@ -6,6 +6,7 @@ import copy
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -15,8 +16,9 @@ import requests
 
 from mere.lake import faults
 from mere.lake.lake import Lake
+from mere.serve.access.roles import Everybody, Role, Rule, Writes
 from tests.lake import orders
-from tests.serve.iceberg.rest import Rest, error
+from tests.serve.iceberg.rest import Rest, error, serving
 from tests.serve.iceberg.test_read import catalog
 
 ORDERS = "namespaces/gold/tables/orders"
@@ -121,6 +123,25 @@ def test_whatever_is_written_under_a_key_is_answered_alike(
     again = rest.ask(method, f"dev/{path}", json=body, headers=key)
     assert first.status_code in (200, 204)
     assert (again.status_code, again.content, commits(lake)) == (first.status_code, first.content, after)
+
+
+def test_an_answer_is_repeated_to_those_who_may_still_have_it(lake: Lake) -> None:
+    """Another token of the same user may see less, and roles change while the server runs."""
+    role = {"ann": Role("all", writes=Writes(("*",), ("*",)))}
+
+    class Changing(Everybody):
+        def of(self, user: str) -> Role | None:
+            return role.get(user)
+
+    asked = {"updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    key: Any = {"headers": {"Idempotency-Key": "k-1"}, "auth": ("ann", "")}
+    with serving(lake, roles=Changing()) as rest:
+        assert rest.post(f"dev/{ORDERS}", asked, **key).status_code == 200
+        assert rest.post(f"dev/{ORDERS}", asked, **key).status_code == 200
+        role["ann"] = replace(role["ann"], tables=(Rule("gold.customers"),))
+        assert error(rest.post(f"dev/{ORDERS}", asked, **key))[0] == 403
+        del role["ann"]
+        assert error(rest.post(f"dev/{ORDERS}", asked, **key))[0] == 403
 
 
 def test_a_refusal_stays_one_under_its_key(rest: Rest, lake: Lake) -> None:

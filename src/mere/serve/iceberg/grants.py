@@ -21,7 +21,7 @@ def settings(call: Call) -> dict[str, str]:
     if s3.endpoint is not None:
         found["s3.endpoint"] = s3.endpoint
     found["s3.path-style-access"] = str(s3.uses_path_style).lower()
-    table = _table(call)
+    table = named(call) if "view" not in call.path else None
     if keys := vended(call):
         return found | keys
     if table is None or not call.access.may_have_signatures(table):
@@ -43,7 +43,8 @@ def vended(call: Call) -> dict[str, str]:
     return {name: value for name, value in spark_properties(s3).items() if name in SPARK_KEYS}
 
 
-def _table(call: Call) -> TableName | None:
-    """By the path, or where one is made by the body."""
-    name = unquote(call.path["table"]) if "table" in call.path else call.json.get("name") if call.body else None
+def named(call: Call) -> TableName | None:
+    """The table or view of a request: in the path, or in the body where one is created."""
+    in_path = next((call.path[part] for part in ("table", "view") if part in call.path), None)
+    name = unquote(in_path) if in_path is not None else call.json.get("name") if call.body else None
     return TableName(call.namespace, name) if isinstance(name, str) and "namespace" in call.path else None

@@ -14,10 +14,10 @@ from mere.lake.log.commits import Change, CommitKind, Entry, Key
 from mere.lake.log.refs import Ref
 from mere.lake.refs.retry import retried_while_moving
 from mere.lake.store.port import Edit, Receipt, Repeated
-from mere.serve.http.errors import HttpError, bad_request, of_any
+from mere.serve.http.errors import HttpError, bad_request, forbidden, of_any
 from mere.serve.iceberg.call import EMPTY, Call, Handler
 from mere.serve.iceberg.files import loaded
-from mere.serve.iceberg.grants import settings
+from mere.serve.iceberg.grants import named, settings
 
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADER = "idempotency-key"
@@ -114,8 +114,21 @@ def _known(call: Call) -> Response | None:
         return None
     if found.request != _digest(call):
         raise HttpError(422, "UnprocessableEntityException", "Another request has used this Idempotency-Key.")
-    call.warehouse.branch()
+    branch = call.warehouse.branch()
+    if found.pointer is not None:
+        _check_shown(call, branch)
     return Answer(found.status, found.pointer, found.content).response(call)
+
+
+def _check_shown(call: Call, branch: Ref) -> None:
+    """Another token of the same user may see less, and roles change."""
+    table = named(call)
+    if table is None:
+        raise forbidden("The answer is not shown any more.")
+    if "/views" in call.operation or call.operation.endswith("/register-view"):
+        call.access.check_view(branch.name, table.namespace, table.name)
+    else:
+        call.access.check_files(table)
 
 
 def _receipt(call: Call, answer: Answer) -> Receipt | None:
