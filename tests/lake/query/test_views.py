@@ -192,6 +192,44 @@ def test_a_view_in_the_sql_of_another_engine_is_refused(lake: Lake) -> None:
     assert rows(lake, "from gold.both") == [(0.5,)]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from read_csv('{file}')",
+        "select content from read_text('{file}')",
+        "select (select max(x) from read_csv('{file}')) as x",
+        "select * from query('from read_csv(''{file}'')')",
+        "select file from glob('{file}')",
+        "select x from orders, lateral (select * from read_csv('{file}'))",
+        "select list_transform([1], lambda i: (select max(x) from read_csv('{file}')))[1]",
+        "select * from '{file}'",
+        "select x from orders positional join '{file}'",
+        "select column_name from (summarize '{file}')",
+        "select column_name from (describe '{file}')",
+        "select path from parquet_metadata('{file}')",
+        "pivot '{file}' on x using count(*)",
+        "select name from duckdb_secrets()",
+        "select name from duckdb_settings()",
+        "select current_setting('s3_secret_access_key')",
+        "select getvariable('x')",
+    ],
+)
+def test_a_view_reads_tables_of_the_lake_and_no_files_of_its_reader(lake: Lake, tmp_path: Path, sql: str) -> None:
+    """Who writes a view chooses what is run by whoever reads it."""
+    file = tmp_path / "mine.csv"
+    file.write_text("x\nsecret\n")
+    view(lake, "gold.odd", sql.format(file=file), dialects=("duckdb",), x="string")
+    assert failure(lake, "from gold.odd").startswith("View gold.odd ")
+
+
+def test_a_view_in_duckdb_s_own_sql_is_read(lake: Lake) -> None:
+    sql = (
+        "with a as (select id from orders) select a.id + n from a, range(2) t(n), unnest([0]) u where a.id in (from a)"
+    )
+    view(lake, "gold.own", sql, dialects=("duckdb",), x="long")
+    assert sorted(rows(lake, "from gold.own")) == [(1,), (2,), (2,), (3,), (3,), (4,)]
+
+
 def test_totals_of_sets_of_keys_are_those_that_spark_makes(lake: Lake) -> None:
     """Of no rows Spark makes no total, where other engines make one."""
     count = "select customer, count(*) from orders where id {} group by rollup(customer)"

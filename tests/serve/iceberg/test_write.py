@@ -102,6 +102,23 @@ def test_tags_and_commits_are_read_only(rest: Rest, lake: Lake) -> None:
             catalog(rest, ref).load_table("gold.orders").append(orders.ONE_MORE)
 
 
+@pytest.mark.parametrize(
+    ("sql", "dialect"),
+    [
+        ("SELECT * FROM read_csv('/etc/passwd')", "duckdb"),
+        ("SELECT * FROM csv.`/etc/passwd`", "spark"),
+        ("SELECT reflect('java.lang.System', 'getenv', 'HOME') AS x FROM orders", "spark"),
+    ],
+)
+def test_a_view_does_nothing_to_who_reads_it(rest: Rest, sql: str, dialect: str) -> None:
+    version = {"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["gold"]}
+    version["representations"] = [{"type": "sql", "sql": sql, "dialect": dialect}]
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "type": "string", "required": False}]}
+    asked = {"name": "odd", "schema": schema, "view-version": version, "properties": {}}
+    status, _, message = error(rest.post("dev/namespaces/gold/views", asked))
+    assert (status, "only tables of the lake" in message) == (400, True)
+
+
 def test_the_guards_stay(rest: Rest, lake: Lake) -> None:
     before = lake.resolve("dev").commit.id
     for update, said in (

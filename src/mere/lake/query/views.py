@@ -15,6 +15,7 @@ from mere.lake.iceberg.metadata import Json, Metadata
 from mere.lake.query.types import columns, spark_type
 from mere.names import TableName
 from mere.sql.duckdb.types import Columns
+from mere.sql.outside import outside
 from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
         query = (
             spark.read(representation["sql"]) if is_spark else sqlglot.parse_one(representation["sql"], dialect=dialect)
         )
+        if (
+            not is_spark and (why := outside(query, dialect)) is not None
+        ):  # of Spark's, all is refused that is not proven
+            raise _outside(name, why)
         tables = _qualified(name, query, version, place, lookup)
         if is_spark:
             spark.translate(query, lambda table: columns_of(schema(tables[id(table)])))
@@ -58,6 +63,13 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise untranslatable(name, str(error).splitlines()[0], dialect) from error
     return Translation(_with_declared_columns(sql, view), tuple(dict.fromkeys(tables.values())))
+
+
+def _outside(view: str, why: str) -> QueryError:
+    return QueryError(
+        f"View {view} {why}, and a view may read only tables of the lake.",
+        remedy=f"Drop it, or create it again without that: mere drop {view}",
+    )
 
 
 def columns_of(schema: Json) -> Columns:

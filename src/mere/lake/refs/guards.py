@@ -14,6 +14,7 @@ from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.iceberg.properties import SAMPLE
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space
 from mere.names import MAIN
+from mere.sql.outside import outside
 
 # Engines then refuse to expire snapshots, remove orphan files or purge, and leave old metadata files alone.
 PROPERTIES = {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
@@ -81,9 +82,15 @@ class Guard:
         from sqlglot import exp
 
         try:
-            tables = list(sqlglot.parse_one(sql, dialect=dialect).find_all(exp.Table))
+            query = sqlglot.parse_one(sql, dialect=dialect)
+            tables, foreign = list(query.find_all(exp.Table)), outside(query, dialect.lower())
         except (sqlglot.errors.SqlglotError, ValueError) as error:
             raise Unguarded(f"View {key} cannot be read as {dialect} SQL, so its tables are unknown.") from error
+        if foreign is not None:  # whoever reads the view would do that
+            raise Unguarded(
+                f"View {key} {foreign}, and a view may read only tables of the lake.",
+                remedy=f"Load that into a table first, and create the view again on {self.ref}.",
+            )
         # Three parts may also be a metadata table, or a table in a nested namespace.
         named = sorted({table.sql() for table in tables if table.catalog in {*self.refs, "spark_catalog"}})
         if named:
