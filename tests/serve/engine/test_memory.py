@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ LIMIT = 300 * MEGABYTE
 TEXTS = "(select n, lpad(n::text, 9000, 'a,') as s from generate_series(1, 100000) n) x"
 
 SHARED = "(select n, repeat('x', 7000000) as s from generate_series(1, 3000) n) x"  # one text for all rows
+LISTS = "(select array_agg(repeat('x', 1000)) as a from generate_series(1, 7000)) y, generate_series(1, 3000) n"
 
 
 class Victim:
@@ -47,7 +49,9 @@ class Victim:
             "--audit",
             os.devnull,
         ]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        # What no limit has kept from growing ends before the machine does.
+        wall = f"ulimit -v {12 << 20}; exec {shlex.join(command)}"
+        self.process = subprocess.Popen(["sh", "-c", wall], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         about = ""
         while not about.rstrip().endswith("}"):
@@ -137,6 +141,18 @@ ATTACKS = [
     "select max(length(left((select repeat('x', 7000000)), 6999999 - n::int))) from generate_series(1, 3000) n",
     "select max(length(upper(case when n > 0 then repeat('x', 7000000) end))) from generate_series(1, 3000) n",
     "select max(length(upper(s))) from (select repeat('x', 7000000) s) x join generate_series(1, 9999) n on s > ''",
+    # A length that is the same for all rows, of which each has a text of its own.
+    "select max(length(lpad(n::text, 2000000))) from generate_series(1, 3000) n",
+    "select max(length(rpad(n::text, 2000000))) from generate_series(1, 3000) n",
+    # One list for all rows: nothing asks beforehand how long what is made of it would be.
+    f"select max(length(array_to_string(a, ''))) from {LISTS}",
+    f"select max(length(a::text)) from {LISTS}",
+    f"select max(length(to_json(a)::text)) from {LISTS}",
+    f"select max(length(json_build_object('a', a, 'n', n)::text)) from {LISTS}",
+    f"select max(cardinality(array_cat(a, array[n::text]))) from {LISTS}",
+    f"select max(cardinality(a || array[n::text])) from {LISTS}",
+    f"select max(cardinality(array_replace(a, n::text, 'b'))) from {LISTS}",
+    f"select max(cardinality(array_prepend(n::text, a))) from {LISTS}",
 ]  # fmt: skip
 
 
@@ -250,6 +266,30 @@ def test_texts_may_be_long_one_at_a_time() -> None:
     assert watch.load(pa.array([30_000_000])).to_pylist() == [True]
     assert watch.load(pa.array([30_000_000] * 3)).to_pylist() == [False] * 3
     assert watch.load(pa.array([None], pa.int64())).to_pylist() == [True]
+
+
+def test_a_process_gets_no_more_than_the_ceiling_and_what_it_gave_back_does_not_count() -> None:
+    """In a process of its own, whose limits are changed."""
+    script = """if True:
+        from mere.serve.engine import memory
+        before = memory.resident()
+        ceiling = memory.Ceiling(before + (100 << 20))
+        ceiling.begin(memory.resident())
+        for _ in range(9):
+            block = bytearray(60 << 20)
+            del block
+            ceiling.follow(memory.resident())
+        try:
+            bytearray(200 << 20)
+        except MemoryError:
+            print("refused")
+        ceiling.begin(before + (300 << 20))
+        print(len(bytearray(8 << 20)) >> 20)
+        ceiling.lift()
+        print(len(bytearray(200 << 20)) >> 20)
+    """
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["refused", "8", "200"]
 
 
 @pytest.mark.parametrize(("setting", "size"), [("953.6 MiB", 999_922_073), ("1.0 GiB", 1 << 30), ("512 bytes", 512)])

@@ -349,6 +349,23 @@ def test_asyncpg_sees_errors_and_goes_on(both: Callable[[Client], Any]) -> None:
     assert len(both(by_asyncpg(work))) == 4
 
 
+def test_a_connection_goes_back_into_asyncpgs_pool(both: Callable[[Client], Any]) -> None:
+    """It is reset by four statements, one of which gives back locks that nobody can have here."""
+
+    async def run(url: str) -> Any:
+        import asyncpg
+
+        async with asyncpg.create_pool(url, min_size=1, max_size=1) as pool:
+            found = []
+            for number in range(3):
+                async with pool.acquire() as connection:
+                    found.append(await connection.fetchval("SHOW application_name"))
+                    await connection.execute(f"SET application_name = 'turn {number}'")
+            return [*found, await pool.fetchval("SELECT 1")]
+
+    assert both(lambda url: asyncio.run(run(url))) == ["", "", "", 1]
+
+
 # psql
 
 

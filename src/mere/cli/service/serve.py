@@ -168,7 +168,7 @@ def serve(
     with ExitStack() as stack:
         log = Log(_file(stack, audit), values=audit_values)
         declared = _roles(lake, roles, known) if roles else None
-        backend = LakeBackend(lake, declared, Resources(memory, spill))
+        backend = LakeBackend(lake, declared, Resources(memory, spill, firm=True))
         stack.callback(backend.close)
         beside = [_flight(backend, known, host, flight_port, tls_cert, tls_key)] if flight_port else []
         beside += [_http(ctx, lake, known, tokens, declared, host, http_port, context)] if http_port else []

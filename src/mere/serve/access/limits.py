@@ -34,6 +34,7 @@ class Resources:
     memory: str | None = None  # "2GB"
     spill: str | None = "10GB"  # to disk
     threads: int | None = None
+    firm: bool = False  # the process is the server's alone, and the system may be told how much it may take
 
 
 class Budget:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from mere.serve.engine import memory
 from mere.serve.http.errors import HttpError, bad_request
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Starter:
                 stderr=err,
                 start_new_session=True,  # Ctrl-C is for the server
             )
+            memory.unlimited(process.pid)
             self._going_on.append(process)
             return process
 

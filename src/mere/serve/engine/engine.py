@@ -26,7 +26,13 @@ _IDLE = 16  # connections that wait for a statement: to set one up takes longer 
 _KEPT = 300  # tables; DuckDB takes about half a megabyte for each
 
 # As Postgres has it: 7 / 2 is 3, and NULL is greater than all.
-_SETTINGS = ("integer_division = true", "default_null_order = 'postgres'", "parquet_metadata_cache = true")
+_SETTINGS = (
+    "integer_division = true",
+    "default_null_order = 'postgres'",
+    "parquet_metadata_cache = true",
+    # Without them, a thread that has nothing more to do keeps what it has freed.
+    "allocator_background_threads = true",
+)
 
 # What is waiting to be fetched is kept small: long texts in it are not counted.
 _OF_A_STATEMENT = "SET TimeZone = 'UTC'; SET streaming_buffer_size = '64KiB'"
@@ -52,7 +58,7 @@ class Engine:
         from duckdb.func import PythonUDFType
 
         (setting,) = self._connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
-        self.watch = watch or Watch(memory.parse(setting))
+        self.watch = watch or Watch(memory.parse(setting), firm=resources.firm)
         for name, fits in ((functions.ROOM, self.watch.room), (functions.LOAD, self.watch.load)):
             self._connection.create_function(name, fits, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW)
         self._set_up(storage, resources)

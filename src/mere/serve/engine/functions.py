@@ -79,7 +79,7 @@ SESSION = words("""
     current_role version pg_backend_pid current_setting set_config inet_server_addr inet_server_port
     inet_client_addr inet_client_port txid_current pg_current_xact_id pg_is_in_recovery pg_postmaster_start_time
     pg_client_encoding txid_current_if_assigned pg_is_wal_replay_paused getdatabaseencoding pg_cancel_backend
-    pg_terminate_backend
+    pg_terminate_backend pg_advisory_unlock_all
 """)
 
 # Functions of Python's that DuckDB is given.

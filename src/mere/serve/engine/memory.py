@@ -20,6 +20,8 @@ from mere.serve.access import limits
 ROW = 8_100_000  # bytes that a function may make of one row
 _AT_ONCE = 64 << 20  # bytes that it may make of the rows that come at once, some thousands
 _OTHERWISE = 256 << 20  # bytes besides what DuckDB counts
+_BEYOND = 32 << 20  # bytes, to stop a statement in good order before the system refuses it more
+_AT_LEAST = 16 << 20  # bytes that a statement may take when it begins
 _INTERVAL = 0.02  # seconds between two looks
 _PATIENCE = 1.0  # seconds that a statement has to end before the next one is stopped
 _STATM = Path("/proc/self/statm")
@@ -30,6 +32,14 @@ def resident() -> int:
     """Bytes of the process in memory; 0 where the system does not tell."""
     try:
         return int(_STATM.read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def mapped() -> int:
+    """Bytes of data that the process may write to, whether they are in memory or not; 0 where it is not told."""
+    try:
+        return int(_STATM.read_bytes().split()[5]) * resource.getpagesize()
     except OSError:
         return 0
 
@@ -51,11 +61,49 @@ class Strain:
     stopped: float | None = None  # when
 
 
+class Ceiling:
+    """How much the process may map while statements work. Of the rows that come at once, thousands, nobody can stop
+    DuckDB: whatever makes more of them than there is memory for gets none from the system, and its statement fails.
+
+    It moves with what is in memory: what was freed and is still mapped does not count."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._present = most
+        _, self._without = resource.getrlimit(resource.RLIMIT_DATA)
+
+    def begin(self, used: int) -> None:
+        """With some room in any case: what is taken already may be nobody's to give back."""
+        self._present = max(self._most, used + _AT_LEAST)
+        self.follow(used)
+
+    def follow(self, used: int) -> None:
+        if now := mapped():
+            self._set(now + max(0, self._present - used))
+
+    def lift(self) -> None:
+        self._set(self._without)
+
+    def _set(self, most: int) -> None:
+        if self._without != resource.RLIM_INFINITY:
+            most = min(most, self._without)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, self._without))
+
+
+def unlimited(process: int) -> None:
+    """For one that was started meanwhile: it has inherited the ceiling."""
+    if hasattr(resource, "prlimit"):
+        with suppress(OSError):
+            _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+            resource.prlimit(process, resource.RLIMIT_DATA, (hard, hard))
+
+
 class Watch:
     """Stops the statement that took most when all of them take too much, and refuses new ones until it has ended."""
 
-    def __init__(self, limit: int, used: Callable[[], int] = resident) -> None:
+    def __init__(self, limit: int, used: Callable[[], int] = resident, *, firm: bool = False) -> None:
+        """`firm`: the whole process is the server's, and may be kept from growing."""
         self.most = used() + limit + max(_OTHERWISE, limit // 8)
+        self._ceiling = Ceiling(self.most + _BEYOND) if firm else None
         self._at_once = max(_AT_ONCE, limit // 8)
         self._used = used
         self._changed = threading.Condition()
@@ -67,7 +115,11 @@ class Watch:
         """While a statement works. PgError where there is no memory for it."""
         strain = Strain(stop)
         with self._changed:
-            if self._working and self.is_full():
+            if not self._working:
+                self._recover()
+                if self._ceiling is not None:
+                    self._ceiling.begin(self._used())
+            elif self.is_full():
                 raise limits.no_memory()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
@@ -79,6 +131,14 @@ class Watch:
         finally:
             with self._changed:
                 self._working.discard(strain)
+                if not self._working and self._ceiling is not None:
+                    self._ceiling.lift()
+
+    def _recover(self) -> None:
+        """What was freed goes back to the system a little later."""
+        until = time.monotonic() + _PATIENCE
+        while self.is_full() and not self._working and time.monotonic() < until:
+            self._changed.wait(_INTERVAL)
 
     def is_full(self) -> bool:
         return self._used() > self.most
@@ -107,6 +167,8 @@ class Watch:
             time.sleep(_INTERVAL)
 
     def _look(self, used: int, grown: int) -> None:
+        if self._ceiling is not None:
+            self._ceiling.follow(used)
         for each in self._working:
             each.grown = max(0.0, each.grown + grown / len(self._working))
         if used <= self.most:

@@ -50,7 +50,7 @@ _DENIED = words("""
     pg_read_file pg_read_binary_file pg_ls_dir pg_ls_logdir pg_ls_waldir pg_ls_tmpdir pg_stat_file lo_import
     lo_export lo_get lo_put lo_create lo_creat lo_unlink lo_from_bytea pg_reload_conf pg_rotate_logfile
     pg_sleep pg_sleep_for pg_sleep_until pg_advisory_lock pg_advisory_unlock
-    pg_try_advisory_lock pg_advisory_xact_lock pg_advisory_unlock_all pg_switch_wal pg_create_restore_point
+    pg_try_advisory_lock pg_advisory_xact_lock pg_switch_wal pg_create_restore_point
     pg_file_write pg_logdir_ls dblink dblink_exec query_to_xml table_to_xml database_to_xml schema_to_xml
     cursor_to_xml query_to_xmlschema pg_promote pg_logical_emit_message pg_create_logical_replication_slot
     pg_drop_replication_slot pg_notify

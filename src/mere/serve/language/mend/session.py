@@ -34,6 +34,7 @@ def tell(name: str, values: Sequence[exp.Expr], context: Context) -> exp.Expr:
         "getdatabaseencoding": lambda: text("UTF8"),
         "txid_current": lambda: cast(number(1), "BIGINT"),
         "pg_current_xact_id": lambda: cast(number(1), "BIGINT"),
+        "pg_advisory_unlock_all": lambda: text(""),  # there are none; pools ask for it when a connection comes back
         "pg_postmaster_start_time": lambda: call("now"),
     }
     if name in ("current_user", "session_user", "user", "current_role"):
