@@ -28,6 +28,7 @@ _QUOTED_NAMESPACE = re.compile(rf"({_QUOTED})\.")
 _FAR = 18  # digits: no history has as many commits
 _LONGEST = 200  # bytes of a name: a folder and the names of companions are made of it
 _WHEN = re.compile(r"[0-9A-Za-z:., +-]+")
+_NEAR = re.compile(r" Did you mean [^?]*\?")
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -254,3 +255,8 @@ def near(word: str, known: Iterable[object], by: Callable[[Any], str] = str) -> 
     """A sentence with the names from `closest`, or nothing."""
     matches = closest(word, known, by)
     return f" Did you mean {' or '.join(matches)}?" if matches else ""
+
+
+def without_near(text: str) -> str:
+    """A message without that sentence: the names in it may be ones that its reader must not know."""
+    return _NEAR.sub("", text)

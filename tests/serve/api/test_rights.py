@@ -81,6 +81,12 @@ def test_a_part_of_a_table_is_never_told(api: Api) -> None:
     assert changed == {"plain"}
 
 
+def test_no_name_is_suggested_that_the_role_must_not_know(api: Api) -> None:
+    status, message = api.refused("GET", "refs/dev/log?table=gold.secret_people", **by("ann"))
+    assert (status, "secret.people" in message) == (404, False)
+    assert "secret.people" in api.refused("GET", "refs/dev/log?table=gold.secret_people", **by("kim"))[1]
+
+
 def test_a_view_is_not_told_to_who_does_not_read_everything(api: Api, lake: Lake) -> None:
     """Its SQL names other tables, and is read with the rights of the server."""
     point(lake, "gold", "shown", f"{lake.warehouse}/gold/shown/metadata/1.json", "VIEW", "dev")
