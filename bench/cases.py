@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench.case import Case, Result, Side, Target
+from bench.catalog_cases import CATALOGS
 
 COSTS = ("wall", "cpu", "rss")
 WRITTEN = ("files", "bytes", "metadata_bytes")
@@ -494,5 +495,5 @@ CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
     *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, TAXI_FILES, HISTORY, MERGE, UNIT_TESTS, WARM),
-    *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS, SMALL),
+    *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS, SMALL, *CATALOGS),
 )

@@ -49,7 +49,18 @@ NAMES = {
     "zone": "row by key, each of all",
     "zone_p50": "row by key, p50",
     "zone_p99": "row by key, p99",
+    "long_p50": "load, p50",
+    "long_p99": "load, p99",
 }
+for _kind, _name in (
+    ("load", "load a table"),
+    ("list", "list 1,000 tables"),
+    ("commit", "load and commit"),
+    ("commit_10", "load and commit ten"),
+    ("branch", "a new branch"),
+):
+    for _part in ("p50", "p99"):
+        NAMES |= {f"{_kind}_{_part}": f"{_name}, {_part}", f"{_kind}_16_{_part}": f"{_name}, 16 clients, {_part}"}
 
 
 def page(results: Sequence[Figures]) -> str:

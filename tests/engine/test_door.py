@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,3 +179,39 @@ def test_no_server_is_left_behind_where_a_session_cannot_be_opened(lake: Lake, s
     with pytest.raises(RefNotFound):
         spark_on(lake, "nowhere", settings=REST)
     assert {thread for thread in threading.enumerate() if thread.name == "http"} == before
+
+
+SHOWN = """
+import subprocess, sys, urllib.request
+from mere import Lake, session
+from mere.config import RestSettings, SparkSettings
+
+settings = SparkSettings(ui=True, memory="1g", rest=RestSettings())
+with Lake.open(sys.argv[1]) as lake, session(lake, "dev", settings=settings) as opened:
+    opened.spark.sql("INSERT INTO gold.orders VALUES (4, 'dora', 1.0)")
+    token = opened.spark.conf.get("spark.sql.catalog.dev.token")
+    ui, app = opened.spark.sparkContext.uiWebUrl, opened.spark.sparkContext.applicationId
+    pages = ["/environment/", "/SQL/", "/SQL/execution/?id=0", "/SQL/execution/?id=1", "/jobs/"]
+    pages += [f"/api/v1/applications/{app}/{each}" for each in ("environment", "sql?details=true")]
+    shown = [urllib.request.urlopen(ui + page).read().decode() for page in pages]
+    shown.append(subprocess.run(["ps", "-eo", "args", "eww"], capture_output=True, text=True).stdout)
+    log = opened._driver.log
+    assert any("spark.sql.catalog.dev.uri" in page for page in shown), "a page with the settings was looked at"
+shown.append(log.read_text() if log.exists() else "")
+print([token in page for page in shown])
+"""
+
+
+@pytest.mark.long
+@pytest.mark.service
+def test_the_token_is_nowhere_to_be_seen(lake: Lake) -> None:
+    """Not in Spark's UI, not in the list of processes with their environments, not in the log."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWN, lake.location],
+        env={**os.environ, "MERE_ENGINE": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str([False] * 9)
