@@ -339,6 +339,38 @@ VALID: dict[str, tuple[str, Any]] = {
             ],
         },
     ),
+    "snapshot": (
+        "namespaces/sandbox/tables/mine",
+        {
+            "requirements": [{"type": "assert-create"}, {"type": "assert-table-uuid", "uuid": "x"}],
+            "updates": [
+                {
+                    "action": "add-snapshot",
+                    "snapshot": {
+                        "snapshot-id": 7,
+                        "parent-snapshot-id": 6,
+                        "sequence-number": 2,
+                        "timestamp-ms": 1,
+                        "manifest-list": "/nowhere",
+                        "summary": {"operation": "append"},
+                        "schema-id": 0,
+                    },
+                },
+                {"action": "set-location", "location": "file:///x"},
+                {"action": "remove-properties", "removals": ["a"]},
+                {"action": "assign-uuid", "uuid": "0198c0de-0000-7000-8000-000000000001"},
+            ],
+        },
+    ),
+    "two": (
+        "transactions/commit",
+        {
+            "table-changes": [
+                {"identifier": _identified("sandbox.mine"), **PROPERTY},
+                {"identifier": _identified("gold.open"), "updates": [{"action": "add-snapshot", "snapshot": {"a": 1}}]},
+            ]
+        },
+    ),
     "transaction": (
         "transactions/commit",
         {"table-changes": [{"identifier": _identified("sandbox.mine"), "requirements": [], "updates": []}]},
