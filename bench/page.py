@@ -51,6 +51,9 @@ NAMES = {
     "zone_p99": "row by key, p99",
     "long_p50": "load, p50",
     "long_p99": "load, p99",
+    "once": "row by key and a new value, each of all",
+    "once_p50": "row by key and a new value, p50",
+    "once_p99": "row by key and a new value, p99",
 }
 for _kind, _name in (
     ("load", "load a table"),

@@ -65,7 +65,7 @@ def asked(files: list[str]) -> gateway.Trips:
     some = table.query(
         "trips",
         "SELECT DISTINCT picked_up_at, from_zone FROM trips ORDER BY hash(picked_up_at, from_zone) "
-        f"LIMIT {gateway.WARM_UP + gateway.LOOK_UPS}",
+        f"LIMIT {gateway.WARM_UP + gateway.LOOK_UPS + gateway.CLIENTS * gateway.OF_EACH}",
     ).fetchall()
     return gateway.Trips(files, str(until), [(str(moment), zone) for moment, zone in some])
 

@@ -21,6 +21,7 @@ ZONES = 265
 TABLE = "gold.zones"
 ONE = b"SELECT 1"
 LOOK_UP = f"SELECT id, borough, zone, service FROM {TABLE} WHERE id = $1".encode()
+ONCE = LOOK_UP + b" AND id < $2"
 _NAME = b"small"
 
 Row = tuple[bytes | None, ...]
@@ -117,4 +118,8 @@ def small(url: str) -> Answer:
     # 7919 is a prime: neighbours are asked for far apart.
     zones = [(str(at * 7919 % ZONES + 1).encode(),) for at in range(many)]
     found, more = measured(url, "zone", LOOK_UP, zones)
-    return [ones, found], times | more
+    # No answer can have been kept.
+    once = [(*each, str(ZONES + 1 + at).encode()) for at, each in enumerate(zones)]
+    again, others = measured(url, "once", ONCE, once)
+    assert again == found
+    return [ones, found], times | more | others

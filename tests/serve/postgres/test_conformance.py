@@ -269,6 +269,36 @@ def test_notices_and_settings(both: Callable[[Client], Any]) -> None:
     both(client)
 
 
+@pytest.mark.parametrize(
+    ("word", "same"),
+    [
+        ("current_date", "current_date = now()::date"),
+        ("current_timestamp", "current_timestamp = now()"),
+        ("localtime", "localtime = localtimestamp::time"),
+        ("localtimestamp", "localtimestamp = now()::timestamp"),
+        ("current_user", "current_user = session_user"),
+        ("user", "user = current_user"),
+    ],
+)
+def test_words_that_are_calls_without_brackets_stand_alone(both: Callable[[Client], Any], word: str, same: str) -> None:
+    """Also where the column of the result has their name, and far from where the server is."""
+
+    def client(url: str) -> Any:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET TimeZone = 'Pacific/Kiritimati'")
+            cursor = connection.execute(f"SELECT {word}")
+            assert cursor.description
+            told = [(each.name, each.type_code) for each in cursor.description]
+            return told, connection.execute(f"SELECT {same} FROM (SELECT {word}) AS x").fetchone()
+
+    assert both(client)[1] == (True,)
+
+
+def test_the_time_of_day_stands_alone(shop_in_lake: str) -> None:
+    with psycopg.connect(shop_in_lake) as connection:
+        assert connection.execute("SELECT current_time").fetchone() is not None
+
+
 # asyncpg
 
 

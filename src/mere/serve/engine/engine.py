@@ -62,6 +62,7 @@ class Engine:
         for name, fits in ((functions.ROOM, self.watch.room), (functions.LOAD, self.watch.load)):
             self._connection.create_function(name, fits, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW)
         self._set_up(storage, resources)
+        self.steady = self._steady()
 
     def _set_up(self, storage: Storage, resources: Resources) -> None:
         connection = self._connection
@@ -79,6 +80,16 @@ class Engine:
         connection.execute("SET GLOBAL allowed_configs = ['TimeZone', 'streaming_buffer_size']")
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
+
+    def _steady(self) -> frozenset[str]:
+        """The functions that give the same for the same, at any time: of ours, with their schema."""
+        found = self._connection.execute(
+            "SELECT lower(function_name), stability FROM duckdb_functions() WHERE function_type NOT LIKE '%macro'"
+        ).fetchall()
+        varying = {name for name, stability in found if stability not in ("CONSISTENT", None)}
+        varying = varying - {"error"} | functions.VARYING
+        ours = {f"{functions.SCHEMA}.{name}" for name, words in macros.WORDS.items() if not words & varying}
+        return frozenset({name for name, _ in found} - varying) | ours
 
     def add(self, name: str, function: Callable[..., bool | str | None]) -> None:
         """A function of Python's, which is called for every row, also with NULL: it does something."""

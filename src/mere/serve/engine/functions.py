@@ -86,6 +86,9 @@ SESSION = words("""
 SIGNAL = "mere_signal"  # (user, process, whether to end it)
 SET = "mere_set"  # (the session's number, name, value, whether it is local)
 
+# Those of DuckDB's that tell the time without saying so, and ours that do something.
+VARYING = frozenset({"age", SIGNAL, SET})
+
 # They return rows, and may stand in FROM.
 TABLES = words("""
     generate_series unnest string_to_table regexp_split_to_table regexp_matches json_array_elements

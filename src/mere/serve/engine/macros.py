@@ -45,3 +45,6 @@ def _arguments(text: str, start: int) -> tuple[list[str], int]:
 
 
 USES = {name: _uses(name) for name in _BODIES}
+
+# What each of them names, with what those name that it calls.
+WORDS = {name: frozenset(re.findall(r"\w+", _expanded(body).lower())) for name, body in _BODIES.items()}

@@ -7,7 +7,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -55,10 +55,12 @@ class Compiled:
     columns: tuple[str, ...] = ()  # of the tables, for a hint
     relations: tuple[names.Relation, ...] = ()
     origins: Columns = None
+    reads_views: bool = False
     sql: str = ""
     sql_without_values: str = ""  # NULL in place of each parameter
     held: list[str] = field(default_factory=list)
-    confirmed: set[str] = field(default_factory=set)
+    confirmed: dict[str, bool] = field(default_factory=dict)  # SQL, and whether it says the same whenever it is run
+    number: int = 0  # of what is kept, by which its answers are known
     parsed: dict[str, duckdb.Statement] = field(default_factory=dict)  # by DuckDB
     described: dict[str, Described] = field(default_factory=dict)  # by time zone, which is in the types of times
     fields: dict[str, tuple[pa.Schema, tuple[Field, ...]]] = field(default_factory=dict)  # of the last answer, likewise
@@ -74,8 +76,8 @@ class Compiled:
 
     def confirm(self, sql: str) -> None:
         if sql not in self.confirmed:
-            guard.confirm(self.engine, sql, self.tables)
-            self.confirmed.add(sql)
+            called = guard.confirm(self.engine, sql, self.tables)
+            self.confirmed[sql] = called <= self.engine.steady
 
     def write(self) -> None:
         tree = self.query.copy()
@@ -91,12 +93,15 @@ class Plans:
 
     def __init__(self) -> None:
         self._known: Recent[PlanKey, Compiled] = Recent(_KEPT)
+        self._numbers = count(1)
 
     def find(self, key: PlanKey) -> Compiled | None:
         return self._known.get(key)
 
     def keep(self, key: PlanKey, made: Compiled, weight: int) -> Compiled:
         """One for the caller, who releases it; what is kept holds nothing."""
+        if not made.reads_views:
+            made.number = next(self._numbers)
         mine = copy(made)
         made.held = []
         if all(relation.table is not None for relation in made.relations):
@@ -159,6 +164,7 @@ class Compiler:
         relations = tuple(relation for _, relation in found.relations)
         compiled = Compiled(engine, written, tree, (), frozenset(), where, self._columns(tables), relations)
         compiled.origins = origins
+        compiled.reads_views = any(map(self.pin.tables.is_view, tables))
         try:
             sums.narrow(tree, self._is_small(found))
             compiled.tables = frozenset(self._bind(engine, found, compiled.held))

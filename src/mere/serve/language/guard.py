@@ -212,8 +212,9 @@ _OPERATORS = words("""
 """)
 
 
-def confirm(engine: Engine, sql: str, tables: Collection[str]) -> None:
-    """PgError, if DuckDB reads anything in it but a query of these tables (`schema.name`) and allowed functions."""
+def confirm(engine: Engine, sql: str, tables: Collection[str]) -> frozenset[str]:
+    """PgError, if DuckDB reads anything in it but a query of these tables (`schema.name`) and allowed functions. What
+    it calls, and the columns that may be calls."""
     with closing(engine.cursor()) as cursor:
         (text,) = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()[0]
     found = json.loads(text)
@@ -222,9 +223,26 @@ def confirm(engine: Engine, sql: str, tables: Collection[str]) -> None:
         raise PgError("54001" if "expression depth" in message else "42601", message)
     if len(found["statements"]) != 1:
         raise PgError("42601", "cannot insert multiple commands into a prepared statement")
+    called: set[str] = set()
     for node in _nodes(found["statements"]):
         limits.go_on()
         _confirm_node(node, tables)
+        called.update(_called(node))
+    return frozenset(called)
+
+
+def _called(node: dict[str, Any]) -> Iterator[str]:
+    """Of a column, only a name that DuckDB takes for a function where there is no such column."""
+    if isinstance(name := node.get("function_name"), str):
+        yield f"{functions.SCHEMA}.{name}" if node.get("schema") == functions.SCHEMA else name.lower()
+    if node.get("type") == "COLUMN_REF":
+        yield from (name.lower() for name in node.get("column_names", ())[-1:] if name.lower() in _WITHOUT_BRACKETS)
+
+
+_WITHOUT_BRACKETS = words("""
+    current_date current_time current_timestamp localtime localtimestamp today now current_user session_user user
+    current_role current_catalog current_schema
+""")
 
 
 def _confirm_node(node: dict[str, Any], tables: Collection[str]) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _BATCH = 4096  # rows: few enough for long texts, enough to be quick
 _NUMBERED = re.compile(r"_\d+$")
 
+Keep = Callable[[tuple[Field, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 
 class Running:
     """A statement in DuckDB, on a connection of its own. One thread works on it at a time; any may cancel it."""
@@ -141,8 +143,10 @@ class LakeAnswer:
         most: int | None,
         done: Callable[[Running], None],
         gate: Callable[[], None],
+        keep: Keep | None = None,
     ) -> None:
         """`gate`: PgError as soon as no more of it may be read."""
+        self._keep = keep
         self._running = running
         self._most = most
         self._done = done
@@ -155,6 +159,10 @@ class LakeAnswer:
         self.fields = running.fields(self._reader)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        found = self._batches()
+        return found if self._keep is None else self._keep(self.fields, found)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         rows = 0
         try:
             while (batch := self._running.next(self._reader)) is not None:

@@ -21,6 +21,7 @@ from mere.serve.language import errors
 from mere.serve.language.compiler import Plans
 from mere.serve.protocol.activity import Activity
 from mere.serve.protocol.port import PgError
+from mere.serve.session.kept import Answers
 from mere.serve.session.session import LakeSession
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class LakeBackend:
         self._engine: Engine | None = None
         self._retired: list[Engine] = []
         self.plans = Plans()
+        self.answers = Answers()
         self.activity = Activity()
         self.version = f"PostgreSQL {SERVER_VERSION} (mere)"
 

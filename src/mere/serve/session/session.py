@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from mere.serve.language.views import Views
 from mere.serve.protocol.port import Described, PgError
 from mere.serve.protocol.statement import CreateView, DropView, Explain, Select, Show, Statement
 from mere.serve.session.answer import FixedAnswer, LakeAnswer, Running, fields_of, plan_lines
+from mere.serve.session.kept import KeptAnswer
 
 if TYPE_CHECKING:
     from mere.serve.session.backend import LakeBackend
@@ -95,7 +97,9 @@ class LakeSession:
         finally:
             compiled.release()
 
-    def run(self, statement: Statement, values: Sequence[Any], oids: Sequence[int]) -> LakeAnswer | FixedAnswer:
+    def run(
+        self, statement: Statement, values: Sequence[Any], oids: Sequence[int]
+    ) -> LakeAnswer | FixedAnswer | KeptAnswer:
         if isinstance(statement, Show):
             return FixedAnswer(self._shown(statement.name))
         compiled, budget = self._compiled(statement, oids)
@@ -111,9 +115,13 @@ class LakeSession:
             if isinstance(statement, Explain):
                 with self._execution(compiled, budget) as running:
                     return FixedAnswer(plan_lines(running.explain(sql, values)))
-            return LakeAnswer(
-                self._start(compiled, budget), sql, values, self._role.limits.rows, self._stop, self._gate()
-            )
+            most, gate, answers = self._role.limits.rows, self._gate(), self._backend.answers
+            key = answers.key(compiled, self.settings["TimeZone"], values)
+            if key is not None and (kept := answers.get(key)) is not None:
+                compiled.release()
+                return KeptAnswer(kept, most, gate)
+            keep = None if key is None else partial(answers.collected, key)
+            return LakeAnswer(self._start(compiled, budget), sql, values, most, self._stop, gate, keep)
         except BaseException:
             compiled.release()
             raise

@@ -206,9 +206,14 @@ _SESSION: dict[type[exp.Expr], str] = {
 
 
 def _time(node: exp.Expr) -> exp.Expr:
+    """Always a call: DuckDB takes the bare word for the column of that name, which it is the name of in a result."""
     if isinstance(node, exp.CurrentTimestamp):
         return call("now")
+    if isinstance(node, exp.CurrentTime):
+        return call("get_current_time")
     local = cast(call("now"), "TIMESTAMP")
+    if isinstance(node, exp.CurrentDate):
+        return cast(local, "DATE")
     return local if isinstance(node, exp.Localtimestamp) else cast(local, "TIME")
 
 
@@ -295,6 +300,8 @@ _MENDERS: dict[type[exp.Expr], _Mender] = {
     exp.BitString: _bits,
     exp.Cast: casts.mend,
     exp.Collate: _collate,
+    exp.CurrentDate: _time,
+    exp.CurrentTime: _time,
     exp.CurrentTimestamp: _time,
     exp.DPipe: _joined,
     exp.Div: _division,
