@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import yaml
 
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
+_FILL = "Write a value, or remove the key."
 VARIABLE = re.compile(r"\$(\$?)\{([^}]*)\}")
 
 
@@ -78,12 +79,12 @@ class Entry:
         for key_node, value_node in self.node.value:
             here = self._at(self.key, key_node)
             if not isinstance(key_node, yaml.ScalarNode):
-                raise here.error(f"a key in {self._name()} must be plain text")
+                raise here.error(f"a key in {self._name()} must be plain text", "Write a name.")
             if key_node.tag == "tag:yaml.org,2002:merge":
                 raise here.error("`<<` takes keys from elsewhere, which is not supported", "Write the keys out.")
             key = str(key_node.value)
             if key in found:
-                raise here.error(f"the key `{key}` appears twice in {self._name()}")
+                raise here.error(f"the key `{key}` appears twice in {self._name()}", "Remove one of them.")
             found[key] = self._at(f"{self.key}.{key}" if self.key else key, value_node)
         return found
 
@@ -139,7 +140,7 @@ class Entry:
     def text(self) -> str:
         value = self._expanded()
         if not value.strip():
-            raise self.error(f"`{self.key}` is empty")
+            raise self.error(f"`{self.key}` is empty", _FILL)
         return value
 
     def unexpanded(self) -> str:
@@ -147,9 +148,9 @@ class Entry:
         import yaml
 
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.error(f"`{self.key}` must be a single value")
+            raise self.error(f"`{self.key}` must be a single value", "Write one value, without brackets.")
         if not self.node.value.strip():
-            raise self.error(f"`{self.key}` is empty")
+            raise self.error(f"`{self.key}` is empty", _FILL)
         return str(self.node.value)
 
     def postgres_url(self) -> str:
@@ -191,13 +192,13 @@ class Entry:
     def count(self) -> int:
         value = self._expanded()
         if not value.isdecimal() or int(value) < 1:
-            raise self.error(f"`{self.key}` must be a whole number of at least 1")
+            raise self.error(f"`{self.key}` must be a whole number of at least 1", "Write for example 1000.")
         return int(value)
 
     def flag(self) -> bool:
         value = self._expanded().lower()
         if value not in ("true", "false"):
-            raise self.error(f"`{self.key}` must be `true` or `false`")
+            raise self.error(f"`{self.key}` must be `true` or `false`", "Write one of these.")
         return value == "true"
 
     def _expanded(self, fitted: Callable[[re.Match[str], str], str] = lambda _, value: value) -> str:
@@ -205,7 +206,7 @@ class Entry:
         import yaml
 
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.error(f"`{self.key}` must be a single value")
+            raise self.error(f"`{self.key}` must be a single value", "Write one value, without brackets.")
         return expanded(str(self.node.value), f"`{self.key}`", self.error, fitted)
 
     def _name(self) -> str:

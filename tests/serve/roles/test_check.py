@@ -154,6 +154,17 @@ def test_serve_does_not_start_with_roles_that_fit_nothing(project: Path) -> None
     assert mere("serve", "--roles", "missing.yaml", "--check").exit_code == 1
 
 
+def test_an_empty_variable_does_not_let_everybody_read_all(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MERE_ROLES", "")
+    for arguments in (["serve", "--check"], ["user", "can", "ann"]):
+        done = mere(*arguments)
+        assert (done.exit_code, "MERE_ROLES is set, and names no file" in done.output) == (2, True)
+    monkeypatch.setenv("MERE_ROLES", "missing.yaml")
+    assert mere("serve", "--check").exit_code == 1
+    monkeypatch.delenv("MERE_ROLES")
+    assert mere("serve", "--check").exit_code == 0
+
+
 def test_serve_check_says_that_it_would_start(project: Path) -> None:
     write({"tables": "gold.*", "refs": "main", "rows": ORDERS})
     done = mere("serve", "--roles", "roles.yaml", "--check")

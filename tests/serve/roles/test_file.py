@@ -210,6 +210,7 @@ def test_a_mistake_is_told_with_its_line(text: str) -> None:
         file.of_text(text, Path("roles.yaml"))
     assert said in refused.value.message
     assert f"roles.yaml:{line}:" in refused.value.message
+    assert refused.value.remedy
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

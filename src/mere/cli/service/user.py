@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -36,8 +37,19 @@ def roles_option(command: Command) -> Command:
         type=click.Path(path_type=Path),
         envvar="MERE_ROLES",
         metavar="FILE",
+        callback=_named,
         help="Who may read what, and how much: a YAML file.",
     )(command)
+
+
+def _named(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """An empty variable names no file, and is no way to say that everybody may read all."""
+    if file is None and os.environ.get("MERE_ROLES") == "":
+        raise UsageError(
+            "MERE_ROLES is set, and names no file of roles.",
+            remedy="Set it to the file, or without roles: unset MERE_ROLES",
+        )
+    return file
 
 
 def users_file(ctx: click.Context, given: Path | None) -> Users:

@@ -69,7 +69,9 @@ def _check_tags(file: Entry, node: yaml.Node, above: frozenset[int]) -> None:
 def _filled(entry: Entry) -> dict[str, Entry]:
     """A map with something in it, under names."""
     if entry.is_null or not entry.is_map or not (found := entry.entries()):
-        raise entry.error(f"`{entry.key}` must be a map with at least one entry")
+        raise entry.error(
+            f"`{entry.key}` must be a map with at least one entry", "Write an entry below it, or remove the key."
+        )
     for name, value in found.items():
         if name != name.strip() or not name.isprintable() or name in ("", "~", "null"):
             raise value.error(f"{name!r} in `{entry.key}` is not a name", "Write it without spaces around it.")
@@ -192,7 +194,7 @@ def _optional(given: Mapping[str, Entry]) -> bool:
 def _flag(entry: Entry) -> bool:
     """`true` and `false`, and none of YAML's other words for them."""
     if entry.node is None or entry.node.tag != "tag:yaml.org,2002:bool":
-        raise entry.error(f"`{entry.key}` must be `true` or `false`")
+        raise entry.error(f"`{entry.key}` must be `true` or `false`", "Write one of these, without quotes.")
     return entry.flag()
 
 
