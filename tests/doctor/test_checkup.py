@@ -157,6 +157,23 @@ def test_a_healthy_lake_is_well_and_left_as_it_was(kind: str, request: pytest.Fi
     assert traces(patient) == before
 
 
+@pytest.mark.service
+@pytest.mark.parametrize("kind", ["orders", "cloud"])
+def test_a_job_over_rest_leaves_nothing_either(kind: str, request: pytest.FixtureRequest, warm_jvm: None) -> None:
+    """There the server says where the files of the job's table are."""
+    patient: Patient = request.getfixturevalue(kind)
+    file = patient.folder / "mere.yaml"
+    text = file.read_text(encoding="utf-8")
+    spark = "    spark:\n"
+    head, _, rest = text.partition(spark)
+    text = f"{head}{spark}      catalog: rest\n{rest}"
+    file.write_text(text, encoding="utf-8")
+    before = traces(patient)
+    found = patient.json("doctor")
+    assert {finding["state"] for finding in found["findings"]} == {"ok"}
+    assert traces(patient) == before
+
+
 def test_the_sweep_still_works_after_a_job(orders: Patient, warm_jvm: None) -> None:
     orders("doctor")
     with orders.open() as lake:
