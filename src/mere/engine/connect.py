@@ -29,6 +29,8 @@ USER = "mere"
 _MODE = {"SPARK_CONNECT_MODE_ENABLED": "1", "SPARK_REMOTE": "sc://localhost"}
 # By this variable pyspark itself finds it, too.
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+# Seconds in which a server that was never reached is tried again: it is down, or its address is wrong.
+_PATIENCE = 1.0
 _ICEBERG = "IcebergSparkSessionExtensions"
 
 
@@ -59,9 +61,12 @@ class Connection:
         from pyspark.sql.connect.client import DefaultChannelBuilder
 
         log_at(None, of_server=True)
-        connection = cls(_opened(DefaultChannelBuilder(url), lambda: True))
+        reached, patience = threading.Event(), time.monotonic() + _PATIENCE
+        builder = DefaultChannelBuilder(url)
+        connection = cls(_opened(builder, lambda: reached.is_set() or time.monotonic() < patience))
         try:
             _try(connection.spark, url)
+            reached.set()
         except BaseException:
             connection.close()
             raise
