@@ -312,7 +312,7 @@ def test_what_a_client_says_it_is_called_does_nothing_to_the_log() -> None:
     with served(PlainBackend(), log=Log(log)) as found:
         with Raw(found.port, log_in=False) as client:
             client.send(raw.startup(user=name, database="no\nsuch\x1b[2J", application_name="\x1b[31m"))
-            client.rest()
+            client.until_ready()
         with Raw(found.port, user=name) as client:
             client.ask(query("select '\x1b[2J' as \"\x1b]0;\r\n\""))
         eventually(lambda: not found.server._links)
