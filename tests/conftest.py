@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from tests.memory import give_back, use_memory
+
 if TYPE_CHECKING:
     from mere import Session
     from tests.order import FromBothEnds
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the suite in the background lets it ignore Ctrl-C, which some tests are about.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+use_memory()
 
 # A shared machine can stall for a second at any moment: time is pytest-timeout's matter, not hypothesis'.
 settings.register_profile("mere", deadline=None)
@@ -35,6 +39,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         mark(item)
     spark_first(items)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not getattr(config, "failed", True):
+        give_back()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.failed = exitstatus != pytest.ExitCode.OK  # type: ignore[attr-defined]
 
 
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
@@ -96,10 +110,10 @@ def spark_on(warm_jvm: None) -> Iterator[OpenSession]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
     """One Postgres for the whole suite; a test takes a database of its own."""
-    from tests.services.postgres import Postgres, in_memory
+    from tests.services.postgres import Postgres
 
     # Not below pytest's own folder, which only its owner may enter.
-    with tempfile.TemporaryDirectory(prefix="mere-pg-", dir=in_memory()) as folder:
+    with tempfile.TemporaryDirectory(prefix="mere-pg-") as folder:
         Path(folder).chmod(0o755)
         server = Postgres(Path(folder) / "server")
         server.start()

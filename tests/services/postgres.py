@@ -81,12 +81,6 @@ class Postgres:
         return True
 
 
-def in_memory() -> Path | None:
-    """Where files are kept in memory, if there is room: a new database is 300 files there in a quarter of the time."""
-    place = Path("/dev/shm")
-    return place if place.is_dir() and shutil.disk_usage(place).free > 4 << 30 else None
-
-
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

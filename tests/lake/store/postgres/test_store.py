@@ -7,6 +7,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,7 +84,7 @@ def test_what_is_wrong_is_said_without_the_password(url: str, wrong: str, postgr
 @pytest.mark.service
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
 def test_a_restart_under_open_connections_is_survived(tmp_path: Path, how: signal.Signals) -> None:
-    folder = Path("/tmp") / f"mere-pg-{secrets.token_hex(4)}"
+    folder = Path(tempfile.gettempdir()) / f"mere-pg-{secrets.token_hex(4)}"
     server = Postgres(folder)
     server.start()
     again = threading.Timer(0.6, server.start)
@@ -297,7 +298,7 @@ print(json.dumps(done))
 def test_a_restart_in_the_middle_of_several_writing_processes_loses_and_doubles_nothing(
     tmp_path: Path, how: signal.Signals
 ) -> None:
-    server = Postgres(Path("/tmp") / f"mere-pg-{secrets.token_hex(4)}")
+    server = Postgres(Path(tempfile.gettempdir()) / f"mere-pg-{secrets.token_hex(4)}")
     server.start()
     try:
         url = server.new_database("lake")
@@ -331,7 +332,7 @@ def published(lake: Lake) -> int:
 
 @pytest.mark.service
 def test_to_open_a_lake_waits_for_a_server_that_is_being_started(tmp_path: Path) -> None:
-    server = Postgres(Path("/tmp") / f"mere-pg-{secrets.token_hex(4)}")
+    server = Postgres(Path(tempfile.gettempdir()) / f"mere-pg-{secrets.token_hex(4)}")
     server.start()
     try:
         url = server.new_database("lake")
