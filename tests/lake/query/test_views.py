@@ -203,6 +203,7 @@ def test_a_view_in_the_sql_of_another_engine_is_refused(lake: Lake) -> None:
         "select x from orders, lateral (select * from read_csv('{file}'))",
         "select list_transform([1], lambda i: (select max(x) from read_csv('{file}')))[1]",
         "select * from '{file}'",
+        "select x from orders, lateral read_csv('{file}')",
         "select x from orders positional join '{file}'",
         "select column_name from (summarize '{file}')",
         "select column_name from (describe '{file}')",

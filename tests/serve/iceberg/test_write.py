@@ -108,6 +108,7 @@ def test_tags_and_commits_are_read_only(rest: Rest, lake: Lake) -> None:
         ("SELECT * FROM read_csv('/etc/passwd')", "duckdb"),
         ("SELECT * FROM csv.`/etc/passwd`", "spark"),
         ("SELECT reflect('java.lang.System', 'getenv', 'HOME') AS x FROM orders", "spark"),
+        ("SELECT TRANSFORM(id) USING 'cat /etc/passwd' AS (x) FROM orders", "Spark"),
     ],
 )
 def test_a_view_does_nothing_to_who_reads_it(rest: Rest, sql: str, dialect: str) -> None:
@@ -116,6 +117,14 @@ def test_a_view_does_nothing_to_who_reads_it(rest: Rest, sql: str, dialect: str)
     schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "type": "string", "required": False}]}
     asked = {"name": "odd", "schema": schema, "view-version": version, "properties": {}}
     status, _, message = error(rest.post("dev/namespaces/gold/views", asked))
+    assert (status, "only tables of the lake" in message) == (400, True)
+    plain = {**version, "representations": [{"type": "sql", "sql": "SELECT 'a' AS x", "dialect": dialect}]}
+    assert rest.post("dev/namespaces/gold/views", {**asked, "view-version": plain}).status_code == 200
+    updates = [
+        {"action": "add-view-version", "view-version": {**version, "version-id": 2}},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    status, _, message = error(rest.post("dev/namespaces/gold/views/odd", {"requirements": [], "updates": updates}))
     assert (status, "only tables of the lake" in message) == (400, True)
 
 

@@ -14,7 +14,7 @@ from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.iceberg.properties import SAMPLE
 from mere.lake.log.commits import Change, Entry, Key, Kind, Space
 from mere.names import MAIN
-from mere.sql.outside import outside
+from mere.sql.outside import hidden, outside
 
 # Engines then refuse to expire snapshots, remove orphan files or purge, and leave old metadata files alone.
 PROPERTIES = {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
@@ -65,7 +65,7 @@ class Guard:
         """A view made in a session of its own branch loses that branch's name; any other foreign name is refused."""
         version = view.view_version
         for representation in version.get("representations", []):
-            self._refuse_ref_names(key, representation["sql"], representation.get("dialect", "spark"))
+            self._refuse_ref_names(key, representation["sql"], representation.get("dialect", "spark").lower())
         catalog = version.get("default-catalog")
         if catalog is None:
             return None
@@ -83,7 +83,8 @@ class Guard:
 
         try:
             query = sqlglot.parse_one(sql, dialect=dialect)
-            tables, foreign = list(query.find_all(exp.Table)), outside(query, dialect.lower())
+            foreign = outside(query, dialect) or hidden(sql, dialect)
+            tables = list(query.find_all(exp.Table))
         except (sqlglot.errors.SqlglotError, ValueError) as error:
             raise Unguarded(f"View {key} cannot be read as {dialect} SQL, so its tables are unknown.") from error
         if foreign is not None:  # whoever reads the view would do that
