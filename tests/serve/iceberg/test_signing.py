@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -15,6 +16,7 @@ from pyiceberg.io.fsspec import S3V4RestSigner
 
 from mere.lake.lake import Lake
 from mere.lake.query import duckdb as ours
+from mere.serve.access.tokens import Tokens
 from tests.conftest import OpenSession
 from tests.lake import orders
 from tests.serve.iceberg.rest import Rest, error, roles, serving
@@ -46,9 +48,14 @@ def lake(url: str, s3_server: S3Server, s3_bucket: str) -> Iterator[Lake]:
 
 
 @pytest.fixture(scope="module")
-def rest(lake: Lake) -> Iterator[Rest]:
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Tokens:
+    return Tokens(tmp_path_factory.mktemp("signing") / "users.tokens")
+
+
+@pytest.fixture(scope="module")
+def rest(lake: Lake, tokens: Tokens) -> Iterator[Rest]:
     """With `gold.orders`, made over REST with keys of its own, as a client makes it."""
-    with serving(lake, roles=roles(ROLES)) as running:
+    with serving(lake, roles=roles(ROLES), tokens=tokens) as running:
         running.session.auth = ("all", "")
         dev = catalog(running, "dev", **basic("all"), **keys(lake))
         dev.create_namespace("gold")
@@ -264,9 +271,10 @@ def test_pyiceberg_s_signer_has_its_requests_signed(rest: Rest, lake: Lake) -> N
     assert found.json()["table-uuid"] == str(table.metadata.table_uuid)
 
 
-def test_spark_writes_and_reads_without_keys(rest: Rest, lake: Lake, spark_on: OpenSession) -> None:
+def test_spark_writes_and_reads_without_keys(rest: Rest, lake: Lake, tokens: Tokens, spark_on: OpenSession) -> None:
     """S3FileIO signs nothing itself here: it has no keys."""
     spark = spark_on(lake, "main").spark
+    _, token = tokens.create("gold", None, timedelta(days=1))
     prefix = "spark.sql.catalog.signed"
     settings = {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
@@ -274,9 +282,10 @@ def test_spark_writes_and_reads_without_keys(rest: Rest, lake: Lake, spark_on: O
         f"{prefix}.uri": rest.uri,
         f"{prefix}.warehouse": "dev",
         f"{prefix}.cache-enabled": "false",
-        f"{prefix}.rest.auth.type": "basic",
-        f"{prefix}.rest.auth.basic.username": "gold",
-        f"{prefix}.rest.auth.basic.password": "",
+        # As everywhere in mere: Iceberg signs for all catalogs of a JVM by the kind of the first.
+        f"{prefix}.rest.auth.type": "oauth2",
+        f"{prefix}.token": token,
+        f"{prefix}.token-refresh-enabled": "false",
         f"{prefix}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
     }
     for name, value in settings.items():

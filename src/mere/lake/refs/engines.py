@@ -26,14 +26,15 @@ def by_jdbc(jdbc: Mapping[str, str], warehouse: str) -> dict[str, str]:
 def by_rest(name: str, settings: RestSettings) -> dict[str, str]:
     """The way to a server of which every ref is a warehouse."""
     uri = settings.uri or ""
-    token = {
+    # Also without a token: Iceberg's client of signatures keeps for all catalogs of a JVM what the first of them says
+    # of this, and would send nobody's token after one that had none.
+    oauth = {
         "rest.auth.type": "oauth2",
-        "token": settings.token,
-        "token-refresh-enabled": "false",
         "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
+        "token-refresh-enabled": "false",
     }
     own = {"type": "rest", "uri": uri, "warehouse": name, "rest-metrics-reporting-enabled": "false"}
-    return {**own, **{key: value for key, value in token.items() if settings.token and value}}
+    return {**own, **oauth, **({"token": settings.token} if settings.token else {})}
 
 
 def spark_catalog(
