@@ -148,11 +148,13 @@ def _sha256(path: Path) -> str:
 def _resolve(jars: Sequence[Jar], scratch: Path) -> Path:
     """Run Spark's resolver; the folder with its files."""
     from mere.engine.jvm.classpath import spark_home
+    from mere.engine.jvm.process import Work
 
     java = jvm.find()
     home = spark_home()
     command = [
         str(java.executable),
+        *Work.SHORT.value,
         "org.apache.spark.deploy.SparkSubmit",
         *("--packages", ",".join(jar.coordinate for jar in jars)),
         # Spark has its own; a second one on the class path would only warn.
