@@ -13,6 +13,7 @@ MereError
 │   ├── LakeTooNew          written by a newer mere
 │   ├── LakeMoved           the folder was moved or copied
 │   ├── RefNotFound
+│   ├── RunNotFound
 │   ├── RefExists
 │   ├── ReadOnlyRef         a write to a tag or an alias
 │   ├── TableNotFound
@@ -143,6 +144,10 @@ class LakeMoved(LakeError):
 
 
 class RefNotFound(LakeError):
+    pass
+
+
+class RunNotFound(LakeError):
     pass
 
 

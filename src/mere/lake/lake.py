@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mere.config import RestSettings, S3Settings, default_author
-from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound
+from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound, RunNotFound
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
 from mere.lake.log.history import Log
@@ -350,7 +350,7 @@ class Lake:
         found = self.store.run(id_)
         if found is None:
             known = [run.id for run in self.store.runs(100)]
-            raise LakeError(f"There is no run {id_!r}.{near(id_, known)}", remedy="See them with: mere runs")
+            raise RunNotFound(f"There is no run {id_!r}.{near(id_, known)}", remedy="See them with: mere runs")
         return found.seen(self.store.now())
 
     def runs(self, limit: int = 20) -> Listing[Run]:

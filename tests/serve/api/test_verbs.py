@@ -33,6 +33,7 @@ def test_answers_are_what_the_command_line_prints(api: Api, project: Project) ->
         "refs/main/tables": ["tables"],
         "refs/dev/tables/gold.orders": ["show", "gold.orders", "--at", "dev"],
         "diff?to=dev": ["diff", "dev"],
+        "diff?from=dev": ["diff", "dev"],
         "diff?from=main&to=dev&rows=true&key=id&table=gold.orders": rows,
         "runs": ["runs"],
         "audits": ["audit"],
@@ -110,3 +111,9 @@ def test_a_lake_without_a_project_says_so(project: Project) -> None:
         assert api.get("refs")
         assert "no project" in api.refused("GET", "manifest")[1]
         assert "no project" in api.refused("POST", "runs", json={})[1]
+
+
+def test_a_ref_is_never_compared_with_itself_or_backwards(api: Api) -> None:
+    assert "forked from" in api.refused("GET", "diff?from=main")[1]
+    assert "Name a ref" in api.refused("GET", "diff")[1]
+    assert api.get("diff?from=dev")["to"]["ref"] == "dev"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mere.errors import LakeError
+from mere.errors import RunNotFound
 from mere.lake.log.runs import Run, RunStatus, run_of_holder
 from mere.lake.refs.retry import retried_while_moving
 from mere.lake.store.port import Lease, Store
@@ -66,7 +66,7 @@ def end(store: Store, id_: str, by: str) -> Ended:
 def _end(store: Store, id_: str, by: str) -> Ended:
     found = store.run(id_)
     if found is None:
-        raise LakeError(f"There is no run {id_!r}.")
+        raise RunNotFound(f"There is no run {id_!r}.")
     past = found.seen(store.now())
     branch = branch_of(store, past)
     if past.ended_at is not None:

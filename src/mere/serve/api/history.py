@@ -53,9 +53,12 @@ def _of(call: Call) -> TableSet:
 
 def diff(call: Call) -> dict[str, Any]:
     """The differences between two refs in the tables that the caller reads in full; with `rows`, also of rows."""
-    new = call.query["to"]
+    given = [each for each in (call.query["from"], call.query["to"]) if each is not None]
+    if not given:
+        raise UsageError("Name a ref in `to` to compare it with its parent, or two in `from` and `to`.")
+    new = given[-1]
     call.check_ref(new)
-    old = call.query["from"] if call.query["from"] is not None else parent_of(call.lake, new)
+    old = given[0] if len(given) == 2 else parent_of(call.lake, new)
     for ref in (old, new):
         call.access.check_ref(RefExpression.parse(ref))
     sets = call.lake.at_each([old, new])

@@ -18,6 +18,7 @@ _REFUSALS = {
     "403": "The caller's role does not allow it.",
     "404": "No such ref, table, run or verb.",
     "409": "Somebody else was faster, or it already exists.",
+    "422": "The project, or what it reads, has errors; `problems` names the file and line of each.",
     "503": "The server or the lake is busy; try again after Retry-After.",
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mere.names import near
+
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
@@ -87,14 +89,15 @@ def wrong(value: object, schema: Schema, known: Mapping[str, Schema], at: str = 
 def _wrong_members(value: Mapping[Any, Any], schema: Schema, known: Mapping[str, Schema], at: str) -> Iterator[str]:
     properties: Mapping[str, Schema] = schema.get("properties", {})
     others = schema.get("additionalProperties", True)
+    unknown = [name for name in value if name not in properties] if others is False else []
+    for name in unknown:  # one that is mistyped is told before it is missed under its right name
+        yield f"there is no member {_below(at, _shown(name))}.{near(_shown(name), properties)}"
     for name in schema.get("required", ()):
         if name not in value:
             yield f"{_below(at, name)} is missing"
     for name, item in value.items():
         if name in properties:
             yield from wrong(item, properties[name], known, _below(at, name))
-        elif others is False:
-            yield f"there is no {_below(at, _shown(name))}"
         elif isinstance(others, dict):
             yield from wrong(item, others, known, _below(at, name))
 

@@ -33,7 +33,18 @@ _POINTERS = {
 }
 
 SHAPES: Mapping[str, Schema] = {
-    "Error": record({"error": record({"message": TEXT, "type": TEXT, "code": INTEGER})}),
+    "Error": record(
+        {"error": record({"message": TEXT, "type": TEXT, "code": INTEGER}, {"problems": list_of(ref("Problem"))})}
+    ),
+    "Problem": record(
+        {
+            "message": TEXT,
+            "file": about(_MAYBE_TEXT, "In the project's folder."),
+            "line": _MAYBE_INTEGER,
+            "column": _MAYBE_INTEGER,
+            "remedy": _MAYBE_TEXT,
+        }
+    ),
     "Ref": record(
         {
             "name": TEXT,

@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from mere.errors import MereError, UsageError
 from mere.serve.engine import memory
-from mere.serve.http.errors import HttpError, bad_request
+from mere.serve.http.errors import HttpError, bad_request, of_any
 
 if TYPE_CHECKING:
     from mere.api.project import Project
@@ -105,7 +106,8 @@ def _told(process: subprocess.Popen[bytes], out: IO[bytes], err: IO[bytes]) -> d
             if event["event"] == "waiting":
                 return {"id": None, "state": "waiting", "for": event["for"]}
         if has_ended:
-            raise bad_request(_text(err).removeprefix("error: ") or "The run ended before it had begun.")
+            told = _text(err).removeprefix("error: ") or "The run ended before it had begun."
+            raise bad_request(told) if process.returncode == UsageError.exit_code else _failed(told)
         if time.monotonic() > until:
             return {"id": None, "state": "starting"}
         time.sleep(_LOOK)
@@ -113,8 +115,12 @@ def _told(process: subprocess.Popen[bytes], out: IO[bytes], err: IO[bytes]) -> d
 
 def _ended(event: Mapping[str, Any]) -> dict[str, Any]:
     if event["state"] in ("failed", "cancelled"):
-        raise bad_request(str(event.get("error") or "The run failed before it had begun."))
+        raise _failed(str(event.get("error") or "The run failed before it had begun."))
     return {"id": None, "state": event["state"]}
+
+
+def _failed(message: str) -> HttpError:
+    return of_any(MereError(message))
 
 
 def _events(out: IO[bytes]) -> Iterator[dict[str, Any]]:

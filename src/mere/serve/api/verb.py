@@ -131,7 +131,9 @@ def _typed(name: str, texts: list[str], wanted: Schema) -> Any:
 
 def _check(value: object, wanted: Schema, name: str = "") -> None:
     if problem := next(schema.wrong(value, wanted, {}, name), None):
-        raise bad_request(f"{problem[:1].upper()}{problem[1:]}.")
+        # A name stays as it is written.
+        first = f"T{problem[1:]}" if problem.startswith(("the body ", "there is no ")) else problem
+        raise bad_request(first if first.endswith(("?", ".")) else f"{first}.")
 
 
 def decoded(path: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,12 @@ _TABLE = about(_NAMES, "Only these tables. May be repeated.")
 # How a run is carried out, also one that is resumed.
 _MANNER = {
     "message": _MESSAGE,
-    "accept": about(_NAMES, "Treat these models as built, as they are now.", default=[]),
+    "accept": about(
+        _NAMES,
+        "For append models: skip rows of the input that were replaced, and take the new ones. For sources: load "
+        "renamed files as new ones.",
+        default=[],
+    ),
     "if_running": about(
         one_of("wait", "fail", "skip"), "What to do if another run writes the same tables.", default="wait"
     ),
@@ -65,8 +70,9 @@ VERBS = (
     Verb(
         "GET", "/diff", history.diff, ref("Diff"),
         query={
-            "to": {**AT, "default": MAIN},
-            "from": about(LINE, "Any ref. Default: the branch that `to` was forked from."),
+            "from": about(LINE, "Any ref: what is compared with. If only one of `from` and `to` is given, that ref is "
+                          "compared with the branch that it was forked from."),
+            "to": about(LINE, "Any ref. At least one of `from` and `to` is needed."),
             "rows": about(BOOLEAN, "Also compare the rows of all changed tables.", default=False),
             "table": {**_TABLE, "description": "With rows: only these tables. May be repeated.", "default": []},
             "key": about(_NAMES, "With rows: match them by these columns. Default: the table's own key."),

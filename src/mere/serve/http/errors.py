@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 from starlette.responses import Response
 
 from mere.errors import (
+    ConfigError,
     InvalidName,
     LakeConflict,
     LakeError,
@@ -19,9 +21,11 @@ from mere.errors import (
     NamespaceExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    ProjectError,
     ReadOnlyRef,
     RefExists,
     RefNotFound,
+    RunNotFound,
     StorageDenied,
     StorageUnreachable,
     TableExists,
@@ -34,6 +38,7 @@ from mere.serve.protocol.port import PgError
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 2000  # letters of a message
+_MOST = 100  # problems that are told one by one
 _SOON = "1"  # seconds after which a client may ask again
 
 # The first that fits. Clients act upon the code, and Iceberg's upon some of the types.
@@ -42,6 +47,7 @@ _KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (TableNotFound, 404, "NoSuchTableException"),
     (NamespaceNotFound, 404, "NoSuchNamespaceException"),
     (RefNotFound, 404, "NoSuchWarehouseException"),
+    (RunNotFound, 404, "NotFoundException"),
     (TableExists, 409, "AlreadyExistsException"),
     (NamespaceExists, 409, "AlreadyExistsException"),
     (RefExists, 409, "AlreadyExistsException"),
@@ -56,7 +62,8 @@ _KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (InvalidName, 400, "BadRequestException"),
     (UsageError, 400, "IllegalArgumentException"),
     (LakeError, 400, "BadRequestException"),
-    (MereError, 500, "InternalServerError"),
+    # What is wrong is in the project, or in what it reads: neither the request nor the server is at fault.
+    (MereError, 422, "UnprocessableEntityException"),
 )
 _BY_STATE = {
     "28P01": (401, "NotAuthorizedException"),
@@ -73,12 +80,14 @@ class HttpError(Exception):
     type: str
     message: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    problems: Sequence[Mapping[str, Any]] = ()  # in the files of a project, one by one
 
     def __str__(self) -> str:
         return self.message
 
     def body(self) -> bytes:
-        return orjson.dumps({"error": {"message": shortened(self.message), "type": self.type, "code": self.status}})
+        told = {"message": shortened(self.message), "type": self.type, "code": self.status}
+        return orjson.dumps({"error": {**told, **({"problems": self.problems} if self.problems else {})}})
 
 
 def shortened(text: str) -> str:
@@ -108,9 +117,17 @@ def of_any(error: Exception) -> HttpError:
         return HttpError(status, type_, message, _headers(status))
     for kind, status, type_ in _KINDS:
         if isinstance(error, kind):
-            return HttpError(status, type_, " ".join(str(error).split("\n")), _headers(status))
+            return HttpError(status, type_, " ".join(str(error).split()), _headers(status), _problems(error))
     _LOG.error("a request failed", exc_info=error)
     return HttpError(500, "InternalServerError", "The request failed in the server; its log has the details.")
+
+
+def _problems(error: Exception) -> list[dict[str, Any]]:
+    each = error.problems if isinstance(error, ProjectError) else [error] if isinstance(error, ConfigError) else []
+    return [
+        {"message": one.problem, "file": one.file, "line": one.line, "column": one.column, "remedy": one.remedy}
+        for one in each[:_MOST]
+    ]
 
 
 def _headers(status: int) -> dict[str, str]:
