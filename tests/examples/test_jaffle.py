@@ -18,6 +18,7 @@ import pytest
 from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
 from tests.examples.readers import totals_by_duckdb, totals_by_pyiceberg
+from tests.examples.samples import Sample, assert_all_shown
 
 README = Path(__file__).resolve().parents[2] / "examples" / "jaffle" / "README.md"
 
@@ -249,6 +250,14 @@ def test_what_the_readme_says_to_look_at_can_be_looked_at(jaffle: Jaffle) -> Non
     assert len(lines) == 6
     for line in lines:
         assert jaffle(*shlex.split(line, comments=True)).stdout
+
+
+def test_the_readme_shows_what_comes_out(jaffle: Jaffle) -> None:
+    def printed(sample: Sample) -> str:
+        day = "main" if sample.heading == "The second day" else "main~1"
+        return jaffle(*shlex.split(sample.command, comments=True)[1:], "--at", day).stdout.replace(day, "main")
+
+    assert_all_shown("jaffle", printed)
 
 
 def test_lineage_leads_from_the_marts_to_the_files(jaffle: Jaffle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import subprocess
 import sys
 from collections import defaultdict
@@ -17,6 +18,7 @@ import pytest
 from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
 from tests.examples.readers import totals_by_duckdb, totals_by_pyiceberg
+from tests.examples.samples import assert_all_shown
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDERS = "seeds/raw/orders.csv"
@@ -146,6 +148,10 @@ def test_other_readers_find_the_same_rows_and_sums_without_spark(built: Orders) 
     by_pyiceberg = totals_by_pyiceberg(built.folder, SUMS)
     assert totals_by_duckdb(built.folder, SUMS) == by_pyiceberg
     assert by_pyiceberg["gold.daily_revenue"] == (14, sum(amount for *_, amount in silver(built)))
+
+
+def test_the_readme_shows_what_comes_out(built: Orders) -> None:
+    assert_all_shown("orders", lambda sample: built(*shlex.split(sample.command)[1:]).stdout)
 
 
 @pytest.mark.parametrize("way", ["jdbc", "rest"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from mere.generate.samples import sample
 from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
 from tests.examples.readers import Totals, totals_by_duckdb, totals_by_pyiceberg
+from tests.examples.samples import Sample, assert_all_shown
 from tests.generate import golden
 from tests.sources import fileserver
 
 MONTHS = ("2024-01", "2024-02", "2024-03")
 AFTER_TWO_MONTHS = "main~2"  # before the third month came, and before the first was loaded again
+AT = {"Taxi": AFTER_TWO_MONTHS, "How it grew": "main~1"}  # where a reader of the README is
 
 # Of each table a column, to compare its sum.
 SUMS = {
@@ -44,13 +47,19 @@ class Taxi(Shell):
         assert started
         self(*started.more.split()[1:])
         as_in_older_years(self.data / f"yellow_tripdata_{MONTHS[-1]}.parquet")
-        self.second = self.events()
+        self.told = self("run").stdout
+        self.second = self.built()
         self.backfill = self.events("--select", "raw.yellow_trips", "--from", "2024-01", "--to", "2024-02")
 
     def events(self, *arguments: str) -> dict[str, dict[str, Any]]:
         """What a run built, by model."""
         events = map(json.loads, self("run", *arguments, "--json").stdout.splitlines())
         return {event["model"]: event for event in events if event["event"] == "built"}
+
+    def built(self) -> dict[str, dict[str, Any]]:
+        """What the last run built, as it is on record."""
+        recorded = self.json("runs", "show", self.json("runs")[0]["id"])["attempts"][-1]["models"]
+        return {model: each for model, each in recorded.items() if each["state"] == "built"}
 
     def rows(self, query: str, at: str = "main") -> list[tuple[Any, ...]]:
         with Lake.open(self.folder / "lake") as lake, lake.sql(query, at) as result:
@@ -183,6 +192,15 @@ def test_other_readers_find_the_same_rows_and_sums_without_spark(taxi: Taxi) -> 
 def rounded(totals: Totals) -> Totals:
     """A sum of floating-point numbers depends on their order."""
     return {table: (rows, total.quantize(Decimal("0.01"))) for table, (rows, total) in totals.items()}
+
+
+def test_the_readme_shows_what_comes_out(taxi: Taxi) -> None:
+    def printed(sample: Sample) -> str:
+        if sample.command == "mere run":
+            return taxi.told
+        return taxi(*shlex.split(sample.command)[1:], "--at", AT[sample.heading]).stdout
+
+    assert_all_shown("taxi", printed)
 
 
 def test_nothing_is_wrong_with_it(taxi: Taxi) -> None:
