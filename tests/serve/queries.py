@@ -12,6 +12,7 @@ from psycopg import pq
 _FOLDER = Path(__file__).with_name("fixtures")
 _PARAMETER = re.compile(r"\$\d+ = (?:'((?:[^']|'')*)'|NULL)")
 _OID = re.compile(r"\{([a-z][a-z_.]+)\}")
+_REMARKS = ("-- rows differ: ", "-- no rows: ", "-- Postgres 18 refuses: ")
 # Of an oid, where Postgres's own are below and do not differ.
 _OBJECTS = """
     SELECT c.oid::bigint, n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -27,6 +28,8 @@ class Query:
     text: str
     values: tuple[str | None, ...] = ()
     differs: str | None = None  # why the gateway's rows are not Postgres's
+    nothing: str | None = None  # why the gateway has none of Postgres's rows
+    refused: str | None = None  # what Postgres says, of a client that is older
 
     def arranged(self, rows: list[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
         """In the order that the query asks for, if it asks for one."""
@@ -56,14 +59,17 @@ def _query(client: str, block: str) -> Query:
     name, _, rest = block.partition("\n")
     lines = rest.splitlines()
     values = [line for line in lines if line.startswith("-- $")]
-    differs = [line.removeprefix("-- rows differ: ") for line in lines if line.startswith("-- rows differ: ")]
-    text = "\n".join(line for line in lines if not line.startswith(("-- $", "-- rows differ"))).strip()
+    text = "\n".join(line for line in lines if not line.startswith(("-- $", *_REMARKS))).strip()
     found = [
         each[1].replace("''", "'") if each[1] is not None else None
         for line in values
         for each in _PARAMETER.finditer(line)
     ]
-    return Query(client, name, text, tuple(found), differs[0] if differs else None)
+    return Query(client, name, text, tuple(found), *(_remark(lines, kind) for kind in _REMARKS))
+
+
+def _remark(lines: list[str], kind: str) -> str | None:
+    return next((line.removeprefix(kind) for line in lines if line.startswith(kind)), None)
 
 
 class Server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -25,9 +26,18 @@ def gateway(shop_in_lake: str) -> Iterator[Server]:
 
 @pytest.mark.parametrize("query", queries(), ids=str)
 def test_a_client_gets_what_postgres_would_give(query: Query, gateway: Server, postgres: Server) -> None:
-    ours, theirs = gateway.ask(query), postgres.ask(query)
+    ours = gateway.ask(query)
+    if query.refused is not None:
+        with pytest.raises(AssertionError, match=re.escape(query.refused)):
+            postgres.ask(query)
+        assert ours.columns
+        return
+    theirs = postgres.ask(query)
     assert ours.columns == theirs.columns
-    if query.differs is None:
+    if query.nothing is not None:
+        assert theirs.rows
+        assert not ours.rows
+    elif query.differs is None:
         assert query.arranged(ours.rows) == query.arranged(theirs.rows)
     else:
         assert bool(ours.rows) == bool(theirs.rows)
