@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mere.engine.jvm import jars, java
 from mere.engine.jvm.classpath import spark_home
-from mere.engine.jvm.process import QUICK_COMPILER
+from mere.engine.jvm.work import QUICK_COMPILER
 from tests.services.ivy import fetched
 from tests.services.postgres import free_port
 

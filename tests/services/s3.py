@@ -14,7 +14,7 @@ from pathlib import Path
 from mere.config import S3Settings, mere_home
 from mere.engine.jvm import java
 from mere.engine.jvm.classpath import spark_home
-from mere.engine.jvm.process import QUICK_COMPILER
+from mere.engine.jvm.work import QUICK_COMPILER
 from mere.engine.lock import exclusive
 from tests.services.postgres import free_port
 

@@ -17,7 +17,8 @@ from mere.config import SparkSettings, default_author
 from mere.engine.interrupt import Call, cancel_on_interrupt
 from mere.engine.jvm import archive
 from mere.engine.jvm.jars import Jar
-from mere.engine.jvm.process import Jvm, Work, prepare
+from mere.engine.jvm.process import Jvm, prepare
+from mere.engine.jvm.work import Work
 from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, log_at, may_be_lost
 from mere.errors import EngineError, SparkFailed, SparkLost
 from mere.lake.iceberg.properties import USER

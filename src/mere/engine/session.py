@@ -16,7 +16,7 @@ from mere.engine import client, connect
 from mere.engine.door import Catalog, Check, Door, Lake
 from mere.engine.driver import SHUFFLE_PARTITIONS, Driver, shuffle_partitions
 from mere.engine.jvm.jars import Jar, needed
-from mere.engine.jvm.process import TOO_MUCH_FOR_WARM, Work
+from mere.engine.jvm.work import TOO_MUCH_FOR_WARM, Work
 from mere.engine.translate import is_from_spark, was_interrupted
 from mere.engine.warm import discovery
 from mere.engine.warm import engine as warm

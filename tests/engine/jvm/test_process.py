@@ -14,7 +14,8 @@ from mere.config import SparkSettings
 from mere.engine.jvm import java
 from mere.engine.jvm import process as module
 from mere.engine.jvm.java import Java
-from mere.engine.jvm.process import HEAVY_BYTES, Jvm, Launch, Work, prepare
+from mere.engine.jvm.process import Jvm, Launch, prepare
+from mere.engine.jvm.work import HEAVY_BYTES, Work
 from mere.errors import EngineError
 
 

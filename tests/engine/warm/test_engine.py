@@ -22,7 +22,7 @@ import pytest
 from mere import Lake, Session, session
 from mere.config import SparkSettings
 from mere.engine import session as module
-from mere.engine.jvm.process import TOO_MUCH_FOR_WARM
+from mere.engine.jvm.work import TOO_MUCH_FOR_WARM
 from mere.engine.warm import engine as warm
 from mere.engine.warm.discovery import Engine, Place, hold, is_held
 from mere.engine.warm.keeper import Keeper

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mere.engine.jvm import java
 from mere.engine.jvm.classpath import spark_home
-from mere.engine.jvm.process import QUICK_COMPILER
+from mere.engine.jvm.work import QUICK_COMPILER
 from tests.services.ivy import fetched
 
 _VERSION = "1.11.0"  # the last that has the kit

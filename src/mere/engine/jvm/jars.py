@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mere.config import mere_home
 from mere.engine.jvm import java as jvm
+from mere.engine.jvm.work import Work
 from mere.engine.lock import exclusive
 from mere.errors import JarsUnavailable
 
@@ -148,7 +149,6 @@ def _sha256(path: Path) -> str:
 def _resolve(jars: Sequence[Jar], scratch: Path) -> Path:
     """Run Spark's resolver; the folder with its files."""
     from mere.engine.jvm.classpath import spark_home
-    from mere.engine.jvm.process import Work
 
     java = jvm.find()
     home = spark_home()

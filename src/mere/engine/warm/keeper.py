@@ -27,7 +27,8 @@ from mere.engine.driver import Driver
 from mere.engine.jvm import archive
 from mere.engine.jvm.classpath import quiet_ml
 from mere.engine.jvm.jars import Jar
-from mere.engine.jvm.process import Jvm, Work, prepare
+from mere.engine.jvm.process import Jvm, prepare
+from mere.engine.jvm.work import Work
 from mere.engine.warm.discovery import PROBE, Engine, Place, hold
 from mere.engine.warm.pulse import Watch
 from mere.errors import MereError
