@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from mere.api.project import Project
 from mere.lake.lake import Lake
@@ -143,3 +145,15 @@ def test_the_present_is_all_that_is_read_without_history(api: Api) -> None:
     assert api.get("refs/dev/tables", **by("pat"))
     for path in ("refs/dev/log", "refs/dev~1/tables", "diff?from=main~1&to=main"):
         assert api.refused("GET", path, **by("pat"))[0] == 403, path
+
+
+def test_rows_are_compared_of_files_of_the_lake_alone(api: Api, project: Project, tmp_path: Path) -> None:
+    """A table may list any file; the server reads it with its own rights."""
+    lake, mine = project.lake, tmp_path / "mine.parquet"
+    parquet.write_table(pa.table({"id": [9], "customer": ["xyzzy"], "amount": [1.0]}), mine)
+    api.ask("GET", "diff?from=main&to=dev&rows=true&table=gold.orders", **by("rea")).raise_for_status()
+    lake.pyiceberg("dev").load_table("gold.orders").add_files([str(mine)])
+    (told,) = lake.diff("main", "dev").rows(tables=["gold.orders"])
+    assert "xyzzy" in str(told.added_rows), "whoever runs mere diff may read it"
+    _, message = api.refused("GET", "diff?from=main&to=dev&rows=true&table=gold.orders", **by("rea"))
+    assert message.startswith("Cannot access file") and "xyzzy" not in message

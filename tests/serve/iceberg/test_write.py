@@ -134,6 +134,7 @@ def test_the_guards_stay(rest: Rest, lake: Lake) -> None:
         ({"action": "set-properties", "updates": {"gc.enabled": "true"}}, "is a guard"),
         ({"action": "remove-properties", "removals": ["gc.enabled"]}, "is a guard"),
         ({"action": "set-properties", "updates": {"write.data.path": "/tmp"}}, "does not look after"),
+        ({"action": "set-properties", "updates": {"mere.adopted-from": "/etc/a/b.json"}}, "left to mere adopt"),
         ({"action": "set-location", "location": "file:///tmp/x"}, "stays where it is"),
         ({"action": "remove-snapshots", "snapshot-ids": [1]}, "because of the guard gc.enabled"),
         ({"action": "remove-schemas", "schema-ids": [0]}, "because of the guard gc.enabled"),

@@ -65,7 +65,7 @@ def seen(user: str, ref: str, table: str) -> set[str]:
         return words if ref in ("main", "v1") else set()
     if user == "part" and ref in ("main", "dev"):
         return words - {"word-orders-be", "word-customers-name"} if table.startswith("gold.") else set()
-    if user == "writer" and ref in ("main", "dev"):
+    if user == "writer" and ref in ("main", "dev", "main~1"):
         return words if table in ("sandbox.mine", "gold.open") else set()
     return set()
 

@@ -129,14 +129,16 @@ class Diff:
         tables: Collection[str] = (),
         samples: int = 10,
         limits: Limits | None = None,
+        within: Sequence[str] | None = None,
     ) -> Iterator[RowDiff]:
         """The rows that differ, table by table: of all changed tables but companions, or of those that are named.
 
         `key`: by which rows are matched. None means the table's own; an empty one, that whole rows are compared.
+        `within`: the folders of the lake, where its tables could name files elsewhere which the caller may not see.
         """
         from mere.lake.diff import rows as rowdiff
 
-        return rowdiff.row_diffs(self, rowdiff.Options(key, samples, limits), tables)
+        return rowdiff.row_diffs(self, rowdiff.Options(key, samples, limits, within), tables)
 
     def to_dict(self, rows: Iterable[RowDiff] = ()) -> dict[str, Any]:
         """What `mere diff --json` prints. `rows`: of the tables of which they were compared."""

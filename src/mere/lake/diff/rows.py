@@ -19,9 +19,10 @@ from mere.lake.diff.net_rows import net_rows
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.schema import key_of
 from mere.lake.iceberg.touched import touched
-from mere.lake.log.commits import Kind
+from mere.lake.log.commits import Key, Kind
 from mere.lake.query import Limits, connect, explained, scans
-from mere.lake.query.bindings import Bindings, full_name
+from mere.lake.query.bindings import Bindings, folders, full_name
+from mere.lake.query.duckdb import confine
 from mere.lake.query.tables import TableSet
 from mere.lake.query.types import no_rows
 from mere.lake.storage import room
@@ -43,6 +44,7 @@ class Options:
     key: Sequence[str] | None = None  # None: the table's own, if it has one; none at all: whole rows are compared
     samples: int = 10
     limits: Limits | None = None
+    within: Sequence[str] | None = None  # the folders of the lake: beside the tables' own, no others are read
 
 
 class _NotUnique(QueryError):
@@ -139,6 +141,9 @@ def compare(before: TableSet, after: TableSet, old: TableName, new: TableName, o
         try:
             sets = {_ref(before, "old"): before, _ref(after, "new"): after}
             bindings = Bindings(connection, sets, _ref(after, "new"), after.reader.storage)
+            if options.within is not None:
+                bindings.load_extensions()
+                confine(connection, [*options.within, folder, *_folders((before, old), (after, new))])
             read = _bind(connection, bindings, (old, new), sides, Path(folder))
             names = full_name(_ref(before, "old"), old), full_name(_ref(after, "new"), new)
             search = _Search(connection, bindings, columns, names, options.samples)
@@ -153,6 +158,14 @@ def compare(before: TableSet, after: TableSet, old: TableName, new: TableName, o
                 return replace(search.by_row(new, read), note=error.message)
         finally:
             connection.close()
+
+
+def _folders(*sides: tuple[TableSet, TableName]) -> Iterator[str]:
+    """Those of the tables; where one is a view, of all that it could read."""
+    for tables, name in sides:
+        for key, entry in tables.entries.items() if tables.is_view(name) else [(Key.of(name), tables.entry(name))]:
+            if entry.kind is Kind.TABLE:
+                yield from folders(tables.metadata(key.table))
 
 
 def _ref(tables: TableSet, side: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mere.config import S3Settings
 from mere.errors import MereError, QueryError
 from mere.lake.query import errors, spill
-from mere.lake.storage.port import Storage
+from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import duckdb_secret
 from mere.sql.spelling.standard import literal
 
@@ -79,6 +79,13 @@ def equip(connection: DuckDBPyConnection, storage: Storage | None = None) -> Non
     _load(connection, *_EXTENSIONS)
     if storage is not None and storage.s3 is not None:
         _reach_s3(connection, storage.s3)
+
+
+def confine(connection: DuckDBPyConnection, folders: Iterable[str]) -> None:
+    """From now on it reads files of these folders alone. Extensions must have been loaded before."""
+    allowed = ", ".join(literal(canonical(folder).rstrip("/") + "/") for folder in dict.fromkeys(folders))
+    connection.execute(f"SET allowed_directories = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
 
 
 def _load(connection: DuckDBPyConnection, *names: str) -> None:

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 from mere.errors import QueryError
 from mere.lake.iceberg.manifests import BY_VALUE, LOST_PARTITION, damaged, file_kinds
 from mere.lake.iceberg.metadata import Metadata, Snapshot
+from mere.lake.place.folders import is_inside
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import of_arrow, pyiceberg_properties
 from mere.sql.spelling.standard import literal, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duckdb import DuckDBPyConnection
+    from pyiceberg.table import FileScanTask
 
 _DUCKDB_READS = frozenset({"PARQUET", BY_VALUE})
 _PYICEBERG_READS = frozenset({"PARQUET", "ORC", "PUFFIN", LOST_PARTITION})
@@ -71,12 +75,29 @@ def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: St
 
     try:
         properties = pyiceberg_properties(storage.s3) if storage.s3 else {}
-        reader = StaticTable.from_metadata(location, properties).scan().to_arrow_batch_reader()
+        scan = StaticTable.from_metadata(location, properties).scan()
+        _check_places(connection, table, scan.plan_files())
+        reader = scan.to_arrow_batch_reader()
         connection.register("@stream", reader)
         connection.execute(f'CREATE {what} AS FROM "@stream"')
     except (ValueError, OSError, duckdb.Error) as error:
         raise _of_pyiceberg(table, error) from error
     connection.unregister("@stream")
+
+
+def _check_places(connection: DuckDBPyConnection, table: str, tasks: Iterable[FileScanTask]) -> None:
+    """Where DuckDB may not read, nothing is read for it."""
+    files = {file.file_path for task in tasks for file in (task.file, *task.delete_files)}
+    if foreign := sorted(file for file in files if not _may_read(connection, file)):
+        raise unreadable(table, f"{foreign[0]} is not in its folder")
+
+
+def _may_read(connection: DuckDBPyConnection, location: str) -> bool:
+    """Whether the file is where the connection may read, for those who read it in DuckDB's stead."""
+    settings = "current_setting('enable_external_access'), current_setting('allowed_directories')"
+    found = connection.execute(f"SELECT {settings}").fetchone()
+    assert found
+    return found[0] or any(is_inside(canonical(location), folder) for folder in found[1])
 
 
 def _of_pyiceberg(table: str, error: Exception) -> Exception:

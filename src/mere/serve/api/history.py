@@ -70,6 +70,10 @@ def diff(call: Call) -> dict[str, Any]:
             raise UsageError("table and key say how rows are compared.", remedy="Add rows=true.")
         return found.to_dict()
     rows = found.rows(
-        key=call.query["key"], tables=call.query["table"] or (), samples=call.query["samples"], limits=_SAMPLES
+        key=call.query["key"],
+        tables=call.query["table"] or (),
+        samples=call.query["samples"],
+        limits=_SAMPLES,
+        within=(call.lake.location, call.lake.warehouse),
     )
     return found.to_dict(rows)

@@ -19,6 +19,7 @@ from mere.errors import (
 from mere.lake import faults
 from mere.lake.iceberg.files import Reach, brought
 from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader, growth
+from mere.lake.iceberg.properties import ORIGIN
 from mere.lake.iceberg.updates import requirements
 from mere.lake.iceberg.updates.draft import check_updates
 from mere.lake.iceberg.updates.table import TableDraft, empty
@@ -180,6 +181,12 @@ class Target:
         refuse_unguarded({table: {name: value for name, value in properties.items() if name in PROPERTIES}})
         if elsewhere := sorted(set(ELSEWHERE) & properties.keys()):
             raise Unguarded(f"{elsewhere[0]} would put files of {table} where the lake does not look after them.")
+        if ORIGIN in properties and properties[ORIGIN] != self._origin(table):  # the server reads files there
+            raise Unguarded(f"{ORIGIN} says where an adopted table was, and is left to mere adopt.")
+
+    def _origin(self, table: TableName) -> str | None:
+        entry = self.standing(table).get(Key.of(table))
+        return self.metadata(entry).properties.get(ORIGIN) if entry is not None and entry.kind is Kind.TABLE else None
 
     def check_view(self, view: TableName) -> None:
         self._call.access.check_view(self.ref.name, view.namespace, view.name)
