@@ -129,3 +129,57 @@ def test_a_file_that_was_cut_is_not_avro(size: int, codec: str) -> None:
 def test_what_is_not_avro_says_so(content: bytes) -> None:
     with pytest.raises(avro.NotAvro):
         avro.rewrite(content, dict)
+
+
+@pytest.mark.parametrize("codec", ["deflate", "zstandard", "snappy"])
+def test_a_small_file_with_a_huge_content_is_refused(codec: str) -> None:
+    header, sync, body = avro._split(container([entry(1)], "null"))
+    bomb = b"\x00" * (avro._BLOCK + 2)
+    pack = {"deflate": lambda block: zlib.compress(block, wbits=-15), **PACK}[codec]
+    block = pack(bomb)
+    assert len(block) < len(bomb) / 10
+    body = avro._long(1) + avro._long(len(block)) + block + sync
+    with pytest.raises(avro.NotAvro, match="larger than 64 MB"):
+        list(avro.records(avro._join({**header, "avro.codec": codec.encode()}, sync, body), "status"))
+
+
+def test_a_file_with_more_records_than_bytes_is_refused() -> None:
+    header, sync, _ = avro._split(container([entry(1)], "null"))
+    nothing = {"type": "record", "name": "r", "fields": [{"name": "status", "type": "null"}]}
+    header = {**header, "avro.schema": json.dumps(nothing).encode()}
+    body = avro._long(1 << 60) + avro._long(0) + sync
+    with pytest.raises(avro.NotAvro, match="more records than are there"):
+        next(avro.records(avro._join(header, sync, body), "status"))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        "r",
+        {"type": "null"},
+        {"type": "fixed", "name": "f", "size": 0},
+        {"type": "record", "name": "s", "fields": [{"name": "a", "type": {"type": "null"}}]},
+    ],
+)
+def test_a_list_of_nothing_is_refused(items: object) -> None:
+    """It could be of any length in a file of any size."""
+    header, sync, _ = avro._split(container([entry(1)], "null"))
+    fields = [{"name": "status", "type": "int"}, {"name": "a", "type": ["int", {"type": "array", "items": items}]}]
+    schema = {"type": "record", "name": "r", "fields": fields}
+    header = {**header, "avro.schema": json.dumps(schema).encode()}
+    with pytest.raises(avro.NotAvro, match="lists of nothing"):
+        next(avro.records(avro._join(header, sync, b""), "status"))
+
+
+def test_a_codec_that_iceberg_does_not_write_is_refused() -> None:
+    header, sync, body = avro._split(container([entry(1)]))
+    with pytest.raises(avro.NotAvro, match="compressed by bzip2"):
+        list(avro.records(avro._join({**header, "avro.codec": b"bzip2"}, sync, body), "status"))
+
+
+def test_a_schema_that_is_nested_without_end_is_refused() -> None:
+    header, sync, body = avro._split(container([entry(1)]))
+    deep = b'{"fields": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(avro.NotAvro, match="no schema"):
+        list(avro.records(avro._join({**header, "avro.schema": deep}, sync, body), "status"))

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mere.lake.iceberg.metadata import MetadataReader, growth
+from mere.errors import LakeUnreadable
+from mere.lake.iceberg.metadata import _LARGEST, MetadataReader, growth
 from mere.lake.log.commits import Stats
 from mere.lake.storage.port import LocalStorage
 
@@ -63,3 +64,16 @@ def test_what_was_added_is_told_alike_whether_the_old_file_is_parsed_or_not(
     if known:
         assert found == known
     assert reader.growth(first, reader.read(second)) == found
+
+
+def test_a_compressed_file_is_bounded_and_whole(tmp_path: Path) -> None:
+    packed = gzip.compress(orjson.dumps(metadata(1)))
+    bomb = gzip.compress(b" " * (_LARGEST + 1), 1)
+    for content, why in (
+        (bomb, "larger than 256 MB"),
+        (packed[:-9], "ended before"),
+        (packed[:12] + b"x" * 40, "rror"),
+    ):
+        (tmp_path / "m.json").write_bytes(content)
+        with pytest.raises(LakeUnreadable, match=why):
+            MetadataReader(LocalStorage()).read(str(tmp_path / "m.json"))

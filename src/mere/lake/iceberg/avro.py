@@ -18,8 +18,10 @@ Header = dict[str, bytes]
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
+_PRIMITIVES = ("boolean", "int", "long", "float", "double", "bytes", "string")
 _CODEC = "avro.codec"
 # What fastavro raises, beside its own errors, on content that is not what its header says.
+_BLOCK, _WHOLE = 64 << 20, 1 << 30  # bytes once they are unpacked; writers make blocks of some 64 KB
 _BROKEN = (ValueError, EOFError, LookupError, TypeError, OverflowError, zlib.error)
 
 
@@ -85,11 +87,35 @@ def _plain(schema: Any) -> Any:
 def _schema(header: Header) -> Record:
     try:
         schema = json.loads(header["avro.schema"])
-    except (KeyError, ValueError) as error:
-        raise NotAvro("it has no schema") from error
-    if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
-        raise NotAvro("its records have no fields")
+        if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
+            raise NotAvro("its records have no fields")
+        _check_lists(schema)
+    except (KeyError, ValueError, RecursionError) as error:
+        raise error if isinstance(error, NotAvro) else NotAvro("it has no schema") from error
     return schema
+
+
+def _check_lists(schema: Any) -> None:
+    """A list of what takes no byte could be of any length, in a file of any size."""
+    for each in schema if isinstance(schema, list) else [schema]:
+        if isinstance(each, dict):
+            if each.get("type") == "array" and _is_void(each.get("items")):
+                raise NotAvro("it has lists of nothing")
+            for inner in (each.get("type"), each.get("items"), each.get("values"), each.get("fields")):
+                if isinstance(inner, dict | list):
+                    _check_lists(inner)
+
+
+def _is_void(kind: Any) -> bool:
+    """Whether its values take no byte, for all that can be seen: a name stands for anything."""
+    if isinstance(kind, dict):
+        if kind.get("type") == "record":
+            fields = kind.get("fields")
+            return not isinstance(fields, list) or all(_is_void(each.get("type")) for each in fields)
+        if kind.get("type") == "fixed":
+            return not kind.get("size")
+        return kind.get("type") not in ("array", "map", "enum") and _is_void(kind.get("type"))
+    return not isinstance(kind, list) and kind not in _PRIMITIVES
 
 
 def _with_schema(header: Header, schema: Record) -> Header:
@@ -129,27 +155,45 @@ def _join(header: Mapping[str, bytes], sync: bytes, body: bytes) -> bytes:
 
 
 def _unpacked(header: Header, sync: bytes, body: bytes) -> tuple[Header, bytes, bytes]:
-    """The same without compression, if it is of a kind for which fastavro needs packages that mere does not."""
-    codec = header.get(_CODEC, b"null").decode()
+    """The same without compression. A small file whose content is a huge one is refused before it fills the memory."""
+    codec = header.get(_CODEC, b"null").decode(errors="replace")
     if codec not in _UNPACK:
-        return header, sync, body
-    source, blocks = io.BytesIO(body), []
+        raise NotAvro(f"it is compressed by {codec[:20]}, which Iceberg does not write")
+    source, blocks, whole = io.BytesIO(body), [], 0
     try:
         while source.tell() < len(body):
             count, block = _read_long(source), _UNPACK[codec](_read_bytes(source))
             if source.read(_SYNC) != sync:
                 raise EOFError
+            whole += len(block)
+            if whole > _WHOLE or not 0 <= count <= len(block):  # no record of Iceberg's takes less than a byte
+                raise NotAvro("it has more records than are there, or is too large")
             blocks.append(b"".join([_long(count), _long(len(block)), block, sync]))
-    except (ValueError, EOFError, OSError) as error:
+    except NotAvro:
+        raise
+    except (ValueError, EOFError, OSError, zlib.error) as error:
         raise NotAvro(f"it is not compressed by {codec}, or it was cut") from error
     return {**header, _CODEC: b"null"}, sync, b"".join(blocks)
+
+
+def _bounded(content: bytes) -> bytes:
+    if len(content) > _BLOCK:
+        raise NotAvro(f"a block of it is larger than {_BLOCK >> 20} MB")
+    return content
+
+
+def _deflate(block: bytes) -> bytes:
+    unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+    content = _bounded(unpacking.decompress(block, _BLOCK + 1))
+    if not unpacking.eof:
+        raise EOFError
+    return content
 
 
 def _zstandard(block: bytes) -> bytes:
     import pyarrow as pa
 
-    content: bytes = pa.CompressedInputStream(pa.BufferReader(block), "zstd").read()
-    return content
+    return _bounded(pa.CompressedInputStream(pa.BufferReader(block), "zstd").read(_BLOCK + 1))
 
 
 def _snappy(block: bytes) -> bytes:
@@ -157,18 +201,25 @@ def _snappy(block: bytes) -> bytes:
 
     # Snappy starts with the size of the content as a plain number; Avro ends the block with a checksum of 4 bytes.
     size = shift = 0
-    for byte in block:
+    for byte in block[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
+    if size > _BLOCK:
+        raise NotAvro(f"a block of it is larger than {_BLOCK >> 20} MB")
     content: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
     if zlib.crc32(content) != int.from_bytes(block[-4:]):
         raise ValueError("wrong checksum")
     return content
 
 
-_UNPACK: dict[str, Callable[[bytes], bytes]] = {"zstandard": _zstandard, "snappy": _snappy}
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {
+    "null": _bounded,
+    "deflate": _deflate,
+    "zstandard": _zstandard,
+    "snappy": _snappy,
+}
 
 
 def _read_bytes(source: io.BytesIO) -> bytes:
@@ -189,6 +240,8 @@ def _read_long(source: io.BytesIO) -> int:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1)
         shift += 7
+        if shift > 63:
+            raise ValueError("a number without an end")
 
 
 def _long(value: int) -> bytes:

@@ -7,10 +7,12 @@ engines' work.
 from __future__ import annotations
 
 import gzip
+import io
 import posixpath
 import re
 import time
 import uuid
+import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,6 +29,8 @@ from mere.lake.storage.port import Storage
 Json = dict[str, Any]
 
 _KNOWN = 5000
+_GZIP = b"\x1f\x8b"
+_LARGEST = 256 << 20  # bytes of a file that comes compressed
 _DIGITS = 20  # more than any number of 64 bits has
 # In JSON a quote inside of a string has a backslash before it, so that these are nothing but keys; and of objects with
 # keys of the user's own, the values are strings.
@@ -274,6 +278,31 @@ class Metadata:
         return gzip.compress(content) if ".gz." in self.location else content
 
 
+def unpacked(location: str, content: bytes) -> bytes:
+    """The JSON of a metadata file, which may be compressed: a small file whose content is a huge one is refused before
+    it fills the memory."""
+    if content[:2] != _GZIP:
+        return content
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            found = file.read(_LARGEST + 1)
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
+    if len(found) > _LARGEST:
+        raise LakeUnreadable(f"{location} is not Iceberg metadata: it is larger than {_LARGEST >> 20} MB.")
+    return found
+
+
+def parsed(location: str, content: bytes) -> Json:
+    try:
+        raw = orjson.loads(content)
+    except ValueError as error:
+        raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
+    if not isinstance(raw, dict):
+        raise LakeUnreadable(f"{location} is not Iceberg metadata: it holds no JSON object.")
+    return raw
+
+
 class MetadataReader:
     """Reads metadata files through a storage, each once."""
 
@@ -301,13 +330,7 @@ class MetadataReader:
         if location not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()  # a process that lives long must not keep every metadata file it ever saw
-            try:
-                raw = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
-            except (ValueError, OSError) as error:
-                raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
-            if not isinstance(raw, dict):
-                raise LakeUnreadable(f"{location} is not Iceberg metadata: it holds no JSON object.")
-            self._known[location] = Metadata(location, raw)
+            self._known[location] = Metadata(location, parsed(location, unpacked(location, content)))
         return self._known[location]
 
     def write(self, metadata: Metadata) -> str:

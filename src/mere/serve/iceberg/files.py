@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Mapping
 
 import orjson
 
-from mere.errors import LakeUnreadable
-from mere.lake.iceberg.metadata import Metadata
+from mere.lake.iceberg.metadata import Metadata, parsed, unpacked
 from mere.lake.storage.port import Storage
 from mere.serve.engine.recent import Recent
 
 _KEPT, _LARGEST = 64 << 20, 8 << 20  # bytes
 _FOLDERS = 10_000
-_PACKED = b"\x1f\x8b"
 
 
 class MetadataFiles:
@@ -42,14 +39,8 @@ class MetadataFiles:
         return found
 
     def _read(self, location: str) -> bytes:
-        found = self._storage.read(location)
-        try:
-            content = gzip.decompress(found) if found[:2] == _PACKED else found
-            readable = isinstance(orjson.loads(content), dict)
-        except (ValueError, OSError, EOFError) as error:
-            raise LakeUnreadable(f"{location} is not Iceberg metadata: {error}.") from error
-        if not readable:
-            raise LakeUnreadable(f"{location} is not Iceberg metadata: it holds no JSON object.")
+        content = unpacked(location, self._storage.read(location))
+        parsed(location, content)
         return content
 
 
