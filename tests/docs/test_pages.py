@@ -62,6 +62,26 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in relative if not (page.parent / target).exists()] == []
 
 
+# What is to be copied, is read
+
+YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+IN_A_ROLE = re.compile(r"`((?:write|publish): [\[{][^`]*)`")
+
+
+def test_every_role_that_a_page_shows_can_be_read() -> None:
+    from mere.serve.roles import file
+
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        whole = [block for block in YAML.findall(text) if block.startswith("roles:")]
+        parts = [f"roles:\n  one:\n    tables: '*'\n    {' '.join(part.split())}\n" for part in IN_A_ROLE.findall(text)]
+        for each in (*whole, *parts):
+            file.of_text(each, page)
+            found.append(each)
+    assert len(found) >= 3
+
+
 # What is shown, happens
 
 

@@ -196,6 +196,17 @@ def test_a_closed_channel_is_a_lost_server() -> None:
     assert not is_from_spark(ValueError("another"))
 
 
+def test_what_a_catalog_refuses_is_said_as_it_is_written_with_whose_token_it_was() -> None:
+    from pyspark.errors import PySparkException
+
+    text = "org.apache.iceberg.exceptions.ForbiddenException: Forbidden: bob may not read run_3f. He reads main"
+    failure = explain(PySparkException(text))
+    assert failure.message == "bob may not read run_3f. He reads main."
+    assert "`token` under `spark:` in mere.yaml" in str(failure.remedy)
+    text = "org.apache.iceberg.exceptions.ForbiddenException: Forbidden: main~1 is a commit, which is read-only"
+    assert explain(PySparkException(text)).remedy is None
+
+
 def test_running_out_of_memory_says_what_to_change() -> None:
     from pyspark.errors import PySparkException
 

@@ -38,16 +38,18 @@ def test_a_line_of_the_log_cannot_be_forged(capsys: pytest.CaptureFixture[str]) 
         logs.to_stderr()
         logging.getLogger("elsewhere").warning("no such user: %s", 'ann\n{"event": "login"}\x1b[2J')
         logging.getLogger("sqlglot").warning('contains unsupported syntax: \n{"event": "login"}')
+        logging.getLogger("mere.serve.access.watched").error("nobody is let in")
         try:
-            raise ValueError("odd\nERROR:forged")
+            raise ValueError("odd\nerror: forged")
         except ValueError:
             logging.getLogger("elsewhere").exception("it failed")
     finally:
         root.handlers[:] = before
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["WARNING:elsewhere:no such user: ann", r'| {"event": "login"}\x1b[2J']
-    assert lines[2] == "ERROR:elsewhere:it failed"
-    assert all(line.startswith("| ") for line in lines[3:])
+    assert lines[:2] == ["warning: elsewhere: no such user: ann", r'| {"event": "login"}\x1b[2J']
+    assert lines[2] == "error: nobody is let in"
+    assert lines[3] == "error: elsewhere: it failed"
+    assert all(line.startswith("| ") for line in lines[4:])
     assert "unsupported" not in "".join(lines)
 
 

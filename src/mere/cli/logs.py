@@ -14,7 +14,7 @@ _SILENT = ("sqlglot",)
 def to_stderr() -> None:
     """Warnings and worse. Lines of a message after its first are marked: no message can pass for two."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter("%(levelname)s:%(name)s:%(message)s"))
+    handler.setFormatter(_Formatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     silence()
 
@@ -26,4 +26,7 @@ def silence() -> None:
 
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record), lines=True).replace("\n", "\n| ")
+        """As errors are shown. Where in mere it was noticed, a reader need not know; another library is named."""
+        whose = "" if record.name.partition(".")[0] == "mere" else f"{record.name}: "
+        said = f"{record.levelname.lower()}: {whose}{super().format(record)}"
+        return printable(said, lines=True).replace("\n", "\n| ")

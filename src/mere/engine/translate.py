@@ -19,6 +19,8 @@ _REFUSED = re.compile(
     r"iceberg\.exceptions\.(?:Forbidden|NotAuthorized|BadRequest)Exception: "
     r"(?:Forbidden|Not authorized|Malformed request): ([^\n]+)"
 )
+_LACKS_RIGHTS = re.compile(r" may not |The token is not valid|has no role|There is no role")
+_OF_TOKEN = "Whose rights these are, `token` under `spark:` in mere.yaml says: it needs a role that may do this."
 _NO_ANSWER = re.compile(r"RESTException: Error occurred while processing \w+ request")
 _GC_DISABLED = re.compile(r"Cannot (?:expire snapshots|delete orphan files|purge table)[^\n]*GC is disabled")
 # A snapshot, or the metadata that has it, would be older than the one before it by more than a minute.
@@ -132,8 +134,11 @@ def explain(exc: BaseException) -> SparkFailed:
 
 
 def _of_lake(everything: str) -> SparkFailed | None:
-    if guard := _GUARD.search(everything) or _REFUSED.search(everything):
+    if guard := _GUARD.search(everything):
         return SparkFailed(_sentence(guard[1]))
+    if refused := _REFUSED.search(everything):
+        said = refused[1].strip().rstrip(".")  # it may begin with a name
+        return SparkFailed(f"{said}.", remedy=_OF_TOKEN if _LACKS_RIGHTS.search(said) else None)
     if _NO_ANSWER.search(everything):
         return SparkFailed(
             "The REST catalog of the lake does not answer.",

@@ -30,7 +30,11 @@ roles:
   keeper: {tables: "*", write: {refs: [main, "*"], schemas: "*"}}
   reader: {tables: "*"}
   present: {tables: "*", history: false}
-users: {ann: analyst, wil: writer, kim: keeper, rea: reader, pat: present}
+  publisher:
+    tables: [gold.*]
+    history: true
+    write: {refs: ["bob_*"], schemas: [gold], publish: [main]}
+users: {bob: publisher, ann: analyst, wil: writer, kim: keeper, rea: reader, pat: present}
 """
 
 
@@ -94,7 +98,8 @@ def test_a_view_is_not_told_to_who_does_not_read_everything(api: Api, lake: Lake
     point(lake, "gold", "shown", f"{lake.warehouse}/gold/shown/metadata/1.json", "VIEW", "dev")
     listed = {each["table"]: each["kind"] for each in api.get("refs/dev/tables", **by("ann"))["tables"]}
     assert "view" in listed["gold.shown"]
-    assert api.refused("GET", "refs/dev/tables/gold.shown", **by("ann"))[0] == 404
+    status, message = api.refused("GET", "refs/dev/tables/gold.shown", **by("ann"))
+    assert (status, "ann may not see how the view gold.shown is made" in message) == (403, True)
     assert "gold.shown" not in str(api.get("diff?to=dev", **by("ann")))
     assert "gold.shown" in str(api.get("diff?to=dev", **by("rea")))
 
@@ -108,7 +113,6 @@ def test_who_may_not_write_changes_nothing(api: Api, project: Project, user: str
         ("POST", "tags", {"name": "v1"}),
         ("DELETE", "branches/dev", {}),
         ("POST", "publish", {"branch": "dev"}),
-        ("POST", "publish", {"branch": "dev", "dry_run": True}),
         ("POST", "revert", {"commit": lake.at("dev").commit.id, "on": "dev"}),
         ("POST", "revert", {"to": "dev~1", "on": "dev"}),
         ("POST", "runs", {}),
@@ -132,6 +136,45 @@ def test_a_writer_makes_its_branches_and_leaves_main_and_other_schemas_alone(api
     assert api.refused("POST", "runs", json={"on": "dev"}, **by("wil"))[0] == 403
     assert api.ask("DELETE", "branches/idea", **by("wil")).status_code == 200
     assert lake.at("main").commit == head
+
+
+def test_a_dry_run_is_for_who_may_read_what_it_shows(api: Api, lake: Lake) -> None:
+    asked = {"branch": "dev", "dry_run": True}
+    seen = api.ask("POST", "publish", json=asked, **by("rea"))
+    assert {each["name"] for each in seen.json()["changes"]} >= {"orders", "people", "plain"}
+    for user in ("ann", "wil", "pat"):  # who reads a part of it, or not what was before
+        status, message = api.refused("POST", "publish", json=asked, **by(user))
+        assert (status, "may not publish into main" in message) == (403, True), user
+    lake.branch("idea")
+    write(lake, "gold.plain", ONE_MORE, "idea")
+    assert api.ask("POST", "publish", json=asked | {"branch": "idea"}, **by("wil")).status_code == 200
+    assert "gold.plain" not in lake.at("main")
+    assert api.refused("POST", "publish", json=asked | {"into": "nowhere"}, **by("rea"))[0] == 404
+
+
+def test_who_may_publish_into_main_writes_to_it_in_no_other_way(api: Api, lake: Lake) -> None:
+    assert api.ask("POST", "branches", json={"name": "bob_1"}, **by("bob")).status_code == 201
+    write(lake, "gold.plain", ONE_MORE, "bob_1")
+    done = api.ask("POST", "publish", json={"branch": "bob_1"}, **by("bob"))
+    assert (done.status_code, "gold.plain" in lake.at("main")) == (200, True), done.text
+    assert api.refused("POST", "publish", json={"branch": "dev"}, **by("bob"))[0] == 403  # with a secret in it
+    assert api.refused("POST", "revert", json={"commit": done.json()["commit"]}, **by("bob"))[0] == 403
+    table = f"{api.rest.uri}/v1/main/namespaces/gold/tables/plain"
+    asked: dict[str, Any] = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    assert api.rest.session.post(table, json=asked, **by("bob"), timeout=60).status_code == 403
+    write(lake, "secret.more", SECRET, "bob_1")
+    assert api.refused("POST", "publish", json={"branch": "bob_1"}, **by("bob"))[0] == 403
+    assert "secret.more" not in lake.at("main")
+
+
+def test_a_refusal_names_what_was_asked_and_what_of_the_role_says_no(api: Api) -> None:
+    status, message = api.refused("POST", "publish", json={"branch": "dev"}, **by("wil"))
+    assert (status, message) == (
+        403,
+        "wil may not publish into main. In `write` of the role writer, neither `refs` nor `publish` names main.",
+    )
+    for user in ("wil", "kim"):
+        assert api.refused("DELETE", "branches/main", **by(user)) == (403, "main cannot be deleted, whoever asks.")
 
 
 def test_who_may_write_main_publishes_under_its_own_name(api: Api, lake: Lake) -> None:

@@ -37,7 +37,13 @@ def access(user: str) -> Access:
         ("writer", "dev", "sandbox", None, ""),
         ("writer", "ann_1", "sandbox", "new", ""),
         ("writer", "dev", "gold", "customers", ""),
-        ("writer", "main", "sandbox", "new", "Only runs and publishes write to main."),  # `*` does not mean it
+        (
+            "writer",
+            "main",
+            "sandbox",
+            "new",
+            "Only runs and publishes write to main, unless `write: refs`",
+        ),  # `*` does not mean it
         ("writer", "bob_1", "sandbox", "new", "may write only to the branches *."),  # it does not read it
         ("writer", "dev", "bronze", None, "The role writer may write only to the schemas sandbox, gold, silver."),
         ("writer", "dev", "gold", "orders", "does not read all of gold.orders"),  # rows
@@ -70,7 +76,7 @@ def test_without_roles_branches_are_written_and_main_is_not() -> None:
     anybody = Access(Caller("ann", "127.0.0.1:1"), role)
     assert anybody.may_write("dev", "gold", "orders")
     assert not anybody.may_write("main", "gold", "orders")
-    with pytest.raises(HttpError, match=r"ann may not write to main\. Only runs and publishes write to main\."):
+    with pytest.raises(HttpError, match=r"ann may not write to main\. Only runs and publishes write to main, "):
         anybody.check_write_to("main")
     anybody.check_view("dev", "gold", "totals")
 

@@ -142,6 +142,9 @@ def test_a_damaged_metadata_file_is_an_error_of_the_server_s(rest: Rest, lake: L
 def test_reports_are_taken(rest: Rest) -> None:
     assert rest.post(f"main/{ORDERS}/metrics", {"report-type": "scan-report"}).status_code == 204
     assert error(rest.post(f"main/{ORDERS}/metrics", {}))[0] == 400
+    # Spark reports on a table that it has only staged, and on one that somebody has dropped meanwhile.
+    assert rest.post("main/namespaces/gold/tables/new/metrics", {"report-type": "commit-report"}).status_code == 204
+    assert error(rest.post("nowhere/namespaces/gold/tables/new/metrics", {"report-type": "scan-report"}))[0] == 404
     assert rest.get(f"main/{ORDERS}/credentials").json() == {"storage-credentials": []}
 
 

@@ -66,6 +66,10 @@ ROLES: list[tuple[dict[str, Any], list[str]]] = [
     ({"tables": "*", "rows": {"gold.orders": "orders.id > 1"}}, ["no column orders, which"]),
     ({"tables": "*", "write": {"refs": "later_*", "schemas": ["gold", "new_*", "new"]}}, NONE),
     (
+        {"tables": "*", "refs": "dev", "write": {"refs": "dev", "schemas": "*", "publish": "main"}},
+        ["publishes into main, which its `refs` leave"],
+    ),
+    (
         {"tables": "*", "refs": "v1", "write": {"refs": "dev", "schemas": "*"}},
         ["writes to dev, which its `refs` leave"],
     ),
@@ -176,7 +180,7 @@ def test_serve_check_says_that_it_would_start(project: Path) -> None:
     done = mere("serve", "--roles", "roles.yaml", "--check")
     assert done.output == "seller writes schemas gold, g? on dev, x*\nIt would start.\n"
     told = json.loads(mere("serve", "--roles", "roles.yaml", "--check", "--json").stdout)
-    assert told["writes"] == {"seller": {"refs": ["dev", "x*"], "schemas": ["gold", "g?"]}}
+    assert told["writes"] == {"seller": {"refs": ["dev", "x*"], "schemas": ["gold", "g?"], "publish": []}}
     assert mere("serve", "--check", "--tls-cert", "x").exit_code == 2
     assert mere("serve", "--check", "--users", "nobody.json").exit_code == 2
 
@@ -209,11 +213,21 @@ def test_user_can_shows_what_a_user_writes(project: Path) -> None:
         return next((line for line in output.splitlines() if line.startswith("writes")), "")
 
     write({"tables": "gold.*", "write": {"refs": ["*"], "schemas": ["gold"]}})
-    assert told("ann", "--roles", "roles.yaml") == "writes over REST: schema gold on dev"
+    assert told("ann", "--roles", "roles.yaml") == "writes over REST: schema gold on * (there now: dev)"
     write({"tables": "gold.*", "write": {"refs": ["later"], "schemas": ["*"]}})
-    assert told("ann", "--roles", "roles.yaml") == "writes over REST: all schemas on no branch that is there"
+    assert told("ann", "--roles", "roles.yaml") == "writes over REST: all schemas on later (there now: none)"
     write({"tables": "gold.*"})
     assert told("ann", "--roles", "roles.yaml") == ""
-    assert told("ann") == "writes over REST: all schemas on dev"
+    assert told("ann") == "writes over REST: all schemas on * (there now: dev)"
     found = json.loads(mere("user", "can", "ann", "--json").stdout)
-    assert found["write"] == {"refs": ["dev"], "schemas": ["*"]}
+    assert found["write"] == {"refs": ["dev"], "patterns": ["*"], "schemas": ["*"], "publish": []}
+
+
+def test_what_a_user_may_write_is_shown_as_the_role_names_it(project: Path) -> None:
+    write({"tables": "gold.*", "write": {"refs": ["bob_*"], "schemas": ["gold"], "publish": "main"}})
+    done = mere("user", "can", "ann", "--roles", "roles.yaml")
+    assert "writes over REST: schema gold on bob_* (there now: none)\npublishes into main\n" in done.output
+    told = json.loads(mere("user", "can", "ann", "--roles", "roles.yaml", "--json").stdout)
+    assert told["write"] == {"refs": [], "patterns": ["bob_*"], "schemas": ["gold"], "publish": ["main"]}
+    done = mere("serve", "--roles", "roles.yaml", "--check")
+    assert "seller writes schema gold on bob_*, and publishes into main" in done.output

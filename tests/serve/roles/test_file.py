@@ -26,7 +26,7 @@ roles:
       gold.orders: region = 'AT' or seller = current_user
     time: 30s
     max_rows: 1000
-    write: {refs: [dev, "v*"], schemas: sandbox}
+    write: {refs: [dev, "v*"], schemas: sandbox, publish: main}
   admin: {tables: "*"}
 users:
   ann: analyst
@@ -52,8 +52,9 @@ def test_a_role_is_read_from_the_file() -> None:
     assert [rule.pattern for rule in role.unmet(tables.values())] == ["gold.orders"]
     assert admin is not None
     assert (admin.is_restricted, admin.history) == (False, True)
-    assert (role.writes, admin.writes) == (Writes(("dev", "v*"), ("sandbox",)), None)
+    assert (role.writes, admin.writes) == (Writes(("dev", "v*"), ("sandbox",), ("main",)), None)
     assert [role.may_write_to(ref) for ref in ("v1", "dev", "main")] == [True, False, False]  # it does not read dev
+    assert [role.publishing.may_write_to(ref) for ref in ("v1", "dev", "main")] == [True, False, True]
 
 
 def role(text: str) -> str:

@@ -41,7 +41,7 @@ roles:
   writer:
     tables: [sandbox.*, gold.open]
     refs: [main, dev]
-    write: {refs: [dev, "x*"], schemas: [sandbox, gold]}
+    write: {refs: [dev, "x*"], schemas: [sandbox, gold], publish: [main]}
 """
 USERS = ("all", "reader", "part", "writer", "nobody")
 REFS = ("main", "dev", "secret", "v1", "main~1", "COMMIT")

@@ -252,7 +252,10 @@ def _check(
             {"file": each.file, "line": each.line, "message": each.problem, "remedy": each.remedy}
             for each in found.problems
         ]
-        writes = {role: {"refs": each.refs, "schemas": each.schemas} for role, each in found.writes.items()}
+        writes = {
+            role: {"refs": each.refs, "schemas": each.schemas, "publish": each.publish}
+            for role, each in found.writes.items()
+        }
         print_json({"ok": not problems, "problems": problems, "notes": found.notes, "users": names, "writes": writes})
     else:
         for problem in found.problems:
@@ -260,7 +263,8 @@ def _check(
         for note in found.notes:
             click.echo(f"note: {note}")
         for role, each in found.writes.items():
-            say(f"{role} writes {shown_schemas(each.schemas)} on {', '.join(each.refs)}")
+            into = f", and publishes into {', '.join(each.publish)}" if each.publish else ""
+            say(f"{role} writes {shown_schemas(each.schemas)} on {', '.join(each.refs)}{into}")
         say(counted(len(found.problems), "problem") if found.problems else "It would start.")
     if found.problems:
         ctx.exit(1)

@@ -173,8 +173,9 @@ def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_js
     past = "" if found.role.history else ", without their history"
     say(f"refs: {', '.join(found.refs) or 'none'}{past}")
     if (writes := found.role.writes) is not None:
-        where = ", ".join(found.written) or "no branch that is there"
-        say(f"writes over REST: {shown_schemas(writes.schemas)} on {where}")
+        say(f"writes over REST: {shown_schemas(writes.schemas)} on {shown_branches(writes.refs, found.written)}")
+        if writes.publish:
+            say(f"publishes into {', '.join(writes.publish)}")
     limits = found.role.limits
     if limits.time is not None:
         say(f"a statement takes at most {limits.time}")
@@ -191,6 +192,13 @@ def can(ctx: click.Context, name: str, at: str | None, roles: Path | None, as_js
     ]
     if rows:
         print_table([Column("  table"), Column("kind"), Column("columns"), Column("rows")], rows)
+
+
+def shown_branches(patterns: Sequence[str], there: Sequence[str]) -> str:
+    """As the role names them; what a pattern means at the moment is in brackets."""
+    if set(patterns) == set(there):
+        return ", ".join(patterns)
+    return f"{', '.join(patterns)} (there now: {', '.join(there) or 'none'})"
 
 
 def shown_schemas(patterns: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -43,11 +43,16 @@ class Writes:
 
     refs: tuple[str, ...]
     schemas: tuple[str, ...]
+    publish: tuple[str, ...] = ()  # branches that it changes by publishes and runs alone
     line: int = field(default=0, compare=False)
 
     def names_ref(self, ref: str) -> bool:
         """Runs and publishes write main. It is written by nobody else, unless it is named: no pattern means it."""
         return MAIN in self.refs if ref == MAIN else _fits(ref, self.refs)
+
+    @property
+    def by_publishing(self) -> Writes:
+        return replace(self, refs=(*self.refs, *self.publish))
 
     def names_schema(self, schema: str) -> bool:
         return _fits(schema, self.schemas)
@@ -95,6 +100,11 @@ class Role:
     def may_write_to(self, ref: str) -> bool:
         """To some of the schemas of a branch."""
         return self.writes is not None and self.may_connect(ref) and self.writes.names_ref(ref)
+
+    @property
+    def publishing(self) -> Role:
+        """What the role may do in a publish or a run."""
+        return self if self.writes is None else replace(self, writes=self.writes.by_publishing)
 
     def may_write(self, ref: str, schema: str, table: str | None = None) -> bool:
         """Without a table: the schema itself. Who writes a table replaces files, which have all of its rows and

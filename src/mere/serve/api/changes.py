@@ -16,10 +16,14 @@ def publish(call: Call) -> dict[str, Any]:
     """Publish everything that a branch changed to its target, in one commit, or nothing. `expect`: the `head` of a dry
     run, to publish exactly what was seen."""
     branch, into = call.body["branch"], call.body["into"]
+    if into is not None:
+        call.check_ref(into)
     call.check_ref(branch)
     seen = call.lake.publish(branch, into, dry_run=True, expect=call.body["expect"])
     call.said["into"] = seen.target
-    rights.check_changes(call.access, seen.target, seen.changes)
+    if call.body["dry_run"] and rights.may_see(call.access, seen):
+        return seen.to_dict()
+    rights.check_published(call.access, seen.target, seen.changes)
     if call.access.role.is_restricted:
         for each in seen.conflicts:
             call.access.check_files(each.key.table)

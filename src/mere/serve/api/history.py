@@ -7,6 +7,7 @@ from typing import Any
 
 from mere.errors import UsageError
 from mere.lake.diff.diff import compare, parent_of
+from mere.lake.log.commits import Kind
 from mere.lake.query import Limits
 from mere.lake.query.show import describe
 from mere.lake.query.tables import TableSet
@@ -46,8 +47,10 @@ def show(call: Call) -> dict[str, Any]:
 
 def _of(call: Call) -> TableSet:
     all_ = call.tables(call.path["ref"])
-    rights.known(call.access, all_).entry(call.path["table"])
-    rights.check_table(call.access, TableName.parse(call.path["table"]))
+    entry, name = rights.known(call.access, all_).entry(call.path["table"]), TableName.parse(call.path["table"])
+    rights.check_table(call.access, name)
+    if entry.kind is Kind.VIEW:
+        rights.check_view(call.access, name)
     return rights.whole(call.access, all_)
 
 

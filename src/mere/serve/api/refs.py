@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mere.errors import ReadOnlyRef, RefNotFound
 from mere.lake.log.refs import Ref, RefKind
-from mere.names import check_new_ref
+from mere.names import MAIN, check_new_ref
 from mere.serve.api import rights
 from mere.serve.api.verb import Call
 
@@ -26,8 +27,6 @@ def show(call: Call) -> dict[str, Any]:
 
 
 def _missing(call: Call) -> dict[str, Any]:
-    from mere.errors import RefNotFound
-
     raise RefNotFound(f"{call.path['name']} is a commit, not a branch or tag.")
 
 
@@ -62,6 +61,8 @@ def delete_tag(call: Call) -> dict[str, Any]:
 def _deleted(call: Call, kind: RefKind) -> dict[str, Any]:
     name = check_new_ref(call.path["name"])
     call.check_ref(name)
+    if name == MAIN:
+        raise ReadOnlyRef(f"{MAIN} cannot be deleted, whoever asks.")
     rights.check_named(call.access, name)
     return next(_told(call, [call.lake.delete(name, kind)]))
 

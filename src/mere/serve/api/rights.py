@@ -12,6 +12,7 @@ from dataclasses import replace
 from mere.errors import TableNotFound
 from mere.lake.log.commits import Change, Commit, Key, Kind, Space
 from mere.lake.query.tables import TableSet
+from mere.lake.refs.publish import Publication
 from mere.names import TableName
 from mere.serve.access.roles import BRANCHES
 from mere.serve.http.access import Access
@@ -72,17 +73,46 @@ def check_table(access: Access, table: TableName) -> None:
     access.check_files(table)
 
 
+def check_view(access: Access, view: TableName) -> None:
+    """What is told of a view has its SQL."""
+    if access.role.is_restricted:
+        raise forbidden(
+            f"{access.caller.name} may not see how the view {view} is made, for its SQL names other tables: the role"
+            f" {access.role.name} does not read all of them."
+        )
+
+
 def check_named(access: Access, ref: str) -> None:
     """To make or delete a branch or tag of this name."""
     access.check_write_to(ref)
 
 
+def may_see(access: Access, seen: Publication) -> bool:
+    """All that a publish would do. The commits that are in its way may have changed other tables, too."""
+    role = access.role
+    if not role.history or not role.may_connect(seen.target):
+        return False
+    if not role.is_restricted:
+        return True
+    return not seen.conflicts and all(each.kind is Kind.TABLE and _whole(access, each.key) for each in seen.changes)
+
+
+def check_published(access: Access, ref: str, changes: Iterable[Change]) -> None:
+    """To put these changes onto a branch by a publish or a run. Without roles, everybody who is let in may do that,
+    main included; of a role, `write` has to name the branch."""
+    if not _is_everybody(access):
+        access.check_publish_to(ref)
+        _check_each(access.publishing, ref, changes)
+
+
 def check_changes(access: Access, ref: str, changes: Iterable[Change]) -> None:
-    """To put these changes onto a branch by a publish, a revert or a run. Without roles, everybody who is let in may
-    do that, main included; of a role, `write` has to name the branch."""
-    if _is_everybody(access):
-        return
-    access.check_write_to(ref)
+    """To put these changes onto a branch in another way."""
+    if not _is_everybody(access):
+        access.check_write_to(ref)
+        _check_each(access, ref, changes)
+
+
+def _check_each(access: Access, ref: str, changes: Iterable[Change]) -> None:
     for change in changes:
         key = change.key
         if key.space is Space.RELATION and not access.may_read(key.table):
@@ -100,7 +130,7 @@ def check_all(access: Access, ref: str, tables: Callable[[], Iterable[TableName]
     told nothing of the project, its mistakes included."""
     access.check_unrestricted("run the project, which reads everything")
     if not _is_everybody(access):
-        check_changes(access, ref, (Change(Key.of(each), None, None) for each in tables()))
+        check_published(access, ref, (Change(Key.of(each), None, None) for each in tables()))
 
 
 def _is_everybody(access: Access) -> bool:

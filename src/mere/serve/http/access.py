@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mere.names import MAIN, RefExpression, TableName
 from mere.serve.access.roles import Role
@@ -84,6 +84,22 @@ class Access:
         if not self.role.may_write_to(ref):
             raise forbidden(f"{self.caller.name} may not write to {ref}. {self._why(ref)}")
 
+    def check_publish_to(self, ref: str) -> None:
+        """To change a branch by a publish or a run."""
+        role = self.role
+        if not role.publishing.may_write_to(ref):
+            why = f"The role {role.name} is read-only."
+            if role.writes is not None and not role.may_connect(ref):
+                why = f"The role {role.name} does not read it."
+            elif role.writes is not None:
+                why = f"In `write` of the role {role.name}, neither `refs` nor `publish` names {ref}."
+            raise forbidden(f"{self.caller.name} may not publish into {ref}. {why}")
+
+    @property
+    def publishing(self) -> Access:
+        """What the caller may do in a publish or a run."""
+        return replace(self, role=self.role.publishing)
+
     def check_drop(self, what: TableName) -> None:
         """Whoever may write a table or view may drop it: other refs keep it."""
 
@@ -107,7 +123,10 @@ class Access:
             return f"The role {role.name} is read-only."
         if not role.may_write_to(ref):
             if ref == MAIN:
-                return f"Only runs and publishes write to {MAIN}. Publish a branch instead: mere branch create NAME"
+                return (
+                    f"Only runs and publishes write to {MAIN}, unless `write: refs` of a role names it. Write to a"
+                    " branch, and publish that: mere branch create NAME"
+                )
             return f"The role {role.name} may write only to the branches {', '.join(role.writes.refs)}."
         if schema is not None and not role.writes.names_schema(schema):
             return f"The role {role.name} may write only to the schemas {', '.join(role.writes.schemas)}."

@@ -96,7 +96,7 @@ class Warehouse:
         """Of a table or view whose files the caller may read."""
         found = self._find(Key.of(table))
         if found is None or found.kind is not kind or not self.access.may_read(table):
-            self._require_ref()
+            self.require_ref()
             raise missing(table, kind)
         if kind is Kind.TABLE:
             self.access.check_files(table)
@@ -114,7 +114,7 @@ class Warehouse:
                 return None
         return self.tables.entries.get(key)
 
-    def _require_ref(self) -> None:
+    def require_ref(self) -> None:
         self._lake.resolve(self.name)
 
     # namespaces

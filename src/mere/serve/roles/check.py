@@ -116,13 +116,17 @@ class _OfRole:
         for ref in writes.refs:
             if not _is_pattern(ref) and not role.may_connect(ref):
                 self._problem(writes.line, f"the role {role.name} writes to {_shown(ref)}, which its `refs` leave out")
+        for ref in writes.publish:
+            if not _is_pattern(ref) and not role.may_connect(ref):
+                message = f"the role {role.name} publishes into {_shown(ref)}, which its `refs` leave out"
+                self._problem(writes.line, message)
         for schema in writes.schemas:
             if not _is_pattern(schema) and not any(_could_name(rule, schema) for rule in role.tables):
                 message = f"the role {role.name} writes to {_shown(schema)}, of which it reads no table"
                 self._problem(writes.line, message, f"Add to its `tables`: {{table: {schema}.*, optional: true}}")
         if MAIN in writes.refs:
             self.found.notes.append(f"the role {role.name} writes to {MAIN} without a run and a publish")
-        elif not any(map(role.may_write_to, branches)):
+        elif not any(map(role.publishing.may_write_to, branches)):
             self.found.notes.append(f"the role {role.name} may write, but no branch is there that it may write to")
 
     def _check_name(self, rule: Rule, key: str) -> bool:

@@ -113,13 +113,14 @@ def _role(name: str, entry: Entry) -> Role:
 
 def _writes(entry: Entry) -> Writes:
     """`write`: both have to be said, for a role that writes everywhere is rarely meant."""
-    given = entry.keys("refs", "schemas") if entry.is_map else {}
+    given = entry.keys("refs", "schemas", "publish") if entry.is_map else {}
     if missing := [key for key in ("refs", "schemas") if key not in given]:
         raise entry.error(f"`write` has no `{missing[0]}`", _WRITE)
     for item in _items(given["schemas"]):
         if "." in _text(item):
             raise item.error(f"`{_text(item)}` is not a schema's name", "Write the schema alone, such as sandbox.")
-    return Writes(_texts(given["refs"]), _texts(given["schemas"]), entry.line)
+    publish = _texts(given["publish"]) if "publish" in given else ()
+    return Writes(_texts(given["refs"]), _texts(given["schemas"]), publish, entry.line)
 
 
 def _granted(item: Entry) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from mere.errors import MereError, UsageError
 from mere.lake.log.refs import RefKind
 from mere.lake.query.bindings import schema_of
 from mere.names import MAIN, RefExpression, TableName
-from mere.serve.access.roles import Role, Roles
+from mere.serve.access.roles import Role, Roles, Writes
 from mere.serve.language import rights
 
 if TYPE_CHECKING:
@@ -71,13 +72,17 @@ def _seen(tables: TableSet, table: TableName, role: Role) -> Seen:
     return Seen(table, kind, tuple(columns if chosen is None else chosen), conditions)
 
 
+def _as_json(writes: Writes, there: Sequence[str]) -> dict[str, Any]:
+    return {"refs": there, "patterns": writes.refs, "schemas": writes.schemas, "publish": writes.publish}
+
+
 def as_json(found: Sight) -> dict[str, Any]:
     role = found.role
     return {
         "user": found.user,
         "role": role.name if role else None,
         "refs": found.refs,
-        "write": {"refs": found.written, "schemas": role.writes.schemas} if role and role.writes else None,
+        "write": _as_json(role.writes, found.written) if role and role.writes else None,
         "history": bool(role and role.history),
         "time": role.limits.time.total_seconds() if role and role.limits.time else None,
         "max_rows": role.limits.rows if role else None,
