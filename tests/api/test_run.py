@@ -50,6 +50,22 @@ def test_a_run_that_fails_raises_with_its_record_and_goes_on(shop: MakeShop) -> 
     assert project.run(resume=run.id).state is RunState.PUBLISHED
 
 
+def test_a_resumed_run_keeps_its_message_unless_it_is_given_another(shop: MakeShop) -> None:
+    it, project = shop(FILES)
+    messages = []
+    for number, again in enumerate((None, "another")):
+        bad = BAD.replace("sum(amount)", f"sum(amount + {number})")
+        it.write({"models/gold/revenue.sql": bad})
+        with pytest.raises(RunFailed) as failed:
+            project.run(message="first")
+        it.write({"models/gold/revenue.sql": bad.replace("> 25", "> 15")})
+        assert failed.value.run is not None
+        done = project.run(resume=failed.value.run.id, message=again)
+        assert done.commit is not None
+        messages.append(done.commit.message)
+    assert messages == ["first", "another"]
+
+
 def test_runs_of_several_threads_follow_each_other(shop: MakeShop) -> None:
     _, project = shop(FILES)
     with ThreadPoolExecutor() as pool:

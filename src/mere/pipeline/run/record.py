@@ -35,6 +35,8 @@ def new_run(project: Project, request: Request, branch: str, id_: str, now: date
         "chosen": None if request.chosen is None else sorted(map(str, request.chosen)),
         "variables": dict(project.variables),
         "wish": request.wish.to_json(),
+        "message": request.message,
+        "check": request.check,
     }
     return Run(id_, request.on, branch, RunStatus.RUNNING, default_author(), started_at=now, beat_at=now, about=about)
 

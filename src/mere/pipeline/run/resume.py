@@ -63,7 +63,9 @@ def take_over(lake: Lake, past: Run, anew: Run) -> Run:
 
 
 def as_then(project: Project, request: Request, past: Run, now: datetime) -> Request:
-    """With the models that the run was for, unless others are asked for."""
+    """With the models that the run was for, unless others are asked for; with its message, unless there is another."""
+    message, check = request.message or past.about.get("message"), request.check and past.about.get("check", True)
+    request = replace(request, message=message, check=check)
     if request.selection:
         return resolved(project, request, now)
     chosen = past.about.get("chosen")
