@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import TypedDict
 
 from mere.errors import UsageError
-from mere.names import MAIN, parse_age
+from mere.lake.log.refs import RefLike
+from mere.names import MAIN
 from mere.pipeline.plan.steps import Wish
 from mere.pipeline.run.request import Project, Request, selected
+from mere.ranges import at_least
 from mere.windows import FIRST, LAST, Span, Spans, instant
 
 Names = str | Sequence[str]
 Time = str | date  # or a datetime; without a zone it is in UTC
 
 
-Age = str | timedelta  # 90s, 30m, 24h, 7d, 2w
-
-
 class RunOptions(TypedDict, total=False):
     """The keywords of `Project.run`."""
 
-    on: str | None
+    on: RefLike | None
     full_refresh: bool
     start: Time | None
     end: Time | None
@@ -42,13 +41,6 @@ class RunOptions(TypedDict, total=False):
 def names_of(given: Names) -> tuple[str, ...]:
     """One name may stand without a list around it."""
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def age(given: Age) -> timedelta:
-    found = parse_age(given) if isinstance(given, str) else given
-    if found is None:
-        raise UsageError(f"{given!r} is not an age.", remedy="Write for example 90s, 30m, 24h, 7d or 2w.")
-    return found
 
 
 @dataclass(frozen=True)
@@ -72,8 +64,7 @@ class Choice:
                 "--full-refresh builds everything by the new code, --forward-only keeps what is built.",
                 remedy="Leave one of them out.",
             )
-        if self.limit_windows is not None and self.limit_windows < 1:
-            raise UsageError(f"--limit-windows {self.limit_windows} is not a number of windows.")
+        at_least(1, limit_windows=self.limit_windows)
         known = project.facts(self.on, project.lake.now())
         patterns = names_of(self.select)
         chosen = frozenset(selected(project.graph, patterns, known))

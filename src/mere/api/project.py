@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mere import config
-from mere.api.choice import Age, Choice, Names, RunOptions, Time, age, names_of
+from mere.api.choice import Choice, Names, RunOptions, Time, names_of
 from mere.api.place import Address, project_file
 from mere.errors import ConfigError, LakeError, UsageError
 from mere.lake.lake import Lake
+from mere.lake.log.refs import RefLike, spelled
 from mere.names import MAIN, near
 from mere.project.graph import Graph
 from mere.project.kinds import Kind
 from mere.project.load import load
 from mere.project.model import Model
+from mere.ranges import Age, at_least
 
 if TYPE_CHECKING:
     from mere.api.audit import AuditResult
@@ -160,7 +162,7 @@ class Project:
 
     # looking
 
-    def check(self, select: Names = (), *, at: str | None = None, strict: bool = False) -> CheckResult:
+    def check(self, select: Names = (), *, at: RefLike | None = None, strict: bool = False) -> CheckResult:
         """Find mistakes in the project's files, without a JVM.
 
         `at`: the ref on which tables that no model makes are looked up; by default main, if there is a lake. `strict`:
@@ -173,7 +175,7 @@ class Project:
         found = check(self.folder, names_of(select), self.vars, tables)
         return CheckResult(found.models, found.findings, strict, without)
 
-    def _tables_if_any(self, at: str | None) -> tuple[TableSet | None, str | None]:
+    def _tables_if_any(self, at: RefLike | None) -> tuple[TableSet | None, str | None]:
         """A project can be looked at where its lake is not, such as in a merge request: then, why it is not there."""
         try:
             return self.lake.at(at or MAIN), None
@@ -186,7 +188,7 @@ class Project:
         self,
         select: Names = (),
         *,
-        on: str = MAIN,
+        on: RefLike = MAIN,
         full_refresh: bool = False,
         start: Time | None = None,
         end: Time | None = None,
@@ -202,23 +204,23 @@ class Project:
         from mere.api.plan import planned
 
         choice = Choice(
-            select, on, full_refresh, start, end, forward_only, allow_breaking, limit_windows, sample, check
+            select, spelled(on), full_refresh, start, end, forward_only, allow_breaking, limit_windows, sample, check
         )
         return planned(self._read(), choice, names_of(accept))
 
-    def audit(self, select: Names = (), *, at: str = MAIN, spark: bool = False) -> AuditResult:
+    def audit(self, select: Names = (), *, at: RefLike = MAIN, spark: bool = False) -> AuditResult:
         """Run the audits of the models on any ref: with DuckDB, or with Spark for those that DuckDB cannot run."""
         from mere.api.audit import AuditResult
         from mere.pipeline.run.audit import audit
 
-        project = self._read()
+        project, at = self._read(), spelled(at)
         selected = project.graph.select(names_of(select))
         settings = project.spark if spark else None
         found = audit(project.lake, project.graph, selected, at, project.lake.now(), settings)
         return AuditResult(at, found.commit, found.findings, found.missing, project.lake)
 
     def lineage(
-        self, name: str | None = None, *, way: str | None = None, at: str | None = None
+        self, name: str | None = None, *, way: str | None = None, at: RefLike | None = None
     ) -> ColumnLineage | TableLineage:
         """The lineage of a column, or of all columns of a table, without a JVM. Without a name, or for a selection of
         models: which table is made of which.
@@ -239,14 +241,14 @@ class Project:
             raise UsageError(said, remedy="Write +NAME for all upstream, NAME+ for all downstream.")
         return TableLineage(name or self.folder.name, graph, graph.select([name] if name else []))
 
-    def manifest(self, at: str = MAIN) -> Manifest:
+    def manifest(self, at: RefLike = MAIN) -> Manifest:
         """The project and its state at a ref, as one document for other tools."""
         from mere.api.manifest import Manifest
         from mere.pipeline.plan.facts import facts
         from mere.pipeline.run.manifest import manifest
 
         lake = self.lake
-        known = facts(lake, at, lake.now())
+        known = facts(lake, spelled(at), lake.now())
         return Manifest(manifest(self.settings, lake, load(self.folder, self.vars), known))
 
     # runs
@@ -255,7 +257,7 @@ class Project:
         self,
         select: Names = (),
         *,
-        on: str | None = None,
+        on: RefLike | None = None,
         full_refresh: bool = False,
         start: Time | None = None,
         end: Time | None = None,
@@ -300,7 +302,7 @@ class Project:
         def prepare() -> tuple[request.Project, request.Request]:
             return prepared(select, options, self.vars, self._read, self.lake.run)
 
-        return self._attempt(options.get("on") or MAIN, listen).carry_out(prepare, stop)
+        return self._attempt(spelled(options.get("on") or MAIN), listen).carry_out(prepare, stop)
 
     def _attempt(self, on: str, listen: Listener | None) -> Attempt:
         from mere.api.run import Attempt
@@ -313,12 +315,12 @@ class Project:
         except ConfigError:
             return None
 
-    def update_branch(self, name: str, *, run: bool = True, listen: Listener | None = None) -> BranchUpdate:
+    def update_branch(self, name: RefLike, *, run: bool = True, listen: Listener | None = None) -> BranchUpdate:
         """Bring the changes of its parent into a branch, and rebuild the branch's own models that they affect by a
         `run`. Models built from a part of the data are left as they are."""
         from mere.api.update import built_again, updated
 
-        tell = listen or (lambda _: None)
+        tell, name = listen or (lambda _: None), spelled(name)
         done = updated(self.lake, name)
         tell(done.updated)
         return replace(done, run=built_again(done, self._read, self._attempt(name, tell), tell)) if run else done
@@ -337,21 +339,23 @@ class Project:
 
     def clean_runs(self, *, older_than: Age = timedelta(0), dry_run: bool = False) -> Deleted:
         """Delete the branches of runs that ended without publishing and have not changed for this long: `7d`."""
-        return self.lake.clean_runs(age(older_than), dry_run=dry_run)
+        return self.lake.clean_runs(older_than, dry_run=dry_run)
 
     # quarantine
 
-    def quarantine(self, tables: Names = (), *, at: str = MAIN) -> Listing[Quarantine]:
+    def quarantine(self, tables: Names = (), *, at: RefLike = MAIN) -> Listing[Quarantine]:
         """How many rows are in quarantine, by table, rule and run."""
         from mere.api.quarantine import quarantined
 
-        return quarantined(self.lake, tables, at)
+        return quarantined(self.lake, tables, spelled(at))
 
     def retry(
-        self, tables: Names = (), *, on: str = MAIN, message: str | None = None, listen: Listener | None = None
+        self, tables: Names = (), *, on: RefLike = MAIN, message: str | None = None, listen: Listener | None = None
     ) -> RunResult:
         """Rebuild what the quarantined rows belong to, with today's rules and data: a run like any other."""
         from mere.api.quarantine import retrying
+
+        on = spelled(on)
 
         def prepare() -> tuple[request.Project, request.Request] | None:
             return retrying(self._read(), tables, on, message)
@@ -361,7 +365,7 @@ class Project:
     # tests
 
     def test(
-        self, names: Names = (), *, select: Names = (), at: str = MAIN, listen: Watcher | None = None
+        self, names: Names = (), *, select: Names = (), at: RefLike = MAIN, listen: Watcher | None = None
     ) -> TestResult:
         """Run the unit tests of tests/*.yaml: all, or those with these names. Reads and writes no table.
 
@@ -370,16 +374,19 @@ class Project:
         from mere.api.test import tested
 
         spark = self.settings.spark
-        return tested(self.folder, self.vars, spark, lambda: self.lake, names_of(names), names_of(select), at, listen)
+        return tested(
+            self.folder, self.vars, spark, lambda: self.lake, names_of(names), names_of(select), spelled(at), listen
+        )
 
-    def create_test(self, model: str, *, source: str = MAIN, rows: int = 5) -> Created:
+    def create_test(self, model: str, *, source: RefLike = MAIN, rows: int = 5) -> Created:
         """Write a test of a model from real rows; runs nothing else."""
         from mere.engine.session import get_ready
         from mere.testing.create import create
 
+        at_least(1, rows=rows)
         project = self._read()
         get_ready(project.lake, project.spark)
-        return create(project, model, source, rows)
+        return create(project, model, spelled(source), rows)
 
 
 def _text(value: object) -> str:

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from mere.api.choice import Choice, Names, RunOptions, names_of
 from mere.errors import UsageError
+from mere.lake.log.refs import RefLike, spelled
 from mere.lake.log.runs import Run
 from mere.names import MAIN
 from mere.pipeline.run.request import IfRunning, Project, Request
+from mere.ranges import at_least
 
 Read = Callable[[Mapping[str, str] | None], Project]
 
@@ -19,6 +21,8 @@ def prepared(
 ) -> tuple[Project, Request]:
     """`given`: variables; a run that is resumed has those that it began with."""
     choice = _choice(select, options)
+    at_least(1, threads=options.get("threads"))
+    if_running = _if_running(options.get("if_running", IfRunning.WAIT))
     resume, variables = options.get("resume"), None
     if resume:
         _refuse_another_wish(choice.decided)
@@ -34,7 +38,7 @@ def prepared(
         wanted,
         wish=replace(wanted.wish, accepted=accepted),
         resume=resume,
-        if_running=_if_running(options.get("if_running", IfRunning.WAIT)),
+        if_running=if_running,
         threads=options.get("threads", 4),
         message=options.get("message"),
     )
@@ -43,7 +47,7 @@ def prepared(
 def _choice(select: Names, options: RunOptions) -> Choice:
     return Choice(
         select=select,
-        on=options.get("on") or MAIN,
+        on=spelled(options.get("on") or MAIN),
         full_refresh=options.get("full_refresh", False),
         start=options.get("start"),
         end=options.get("end"),
@@ -60,8 +64,8 @@ def _refuse_another_wish(option: str | None) -> None:
         raise UsageError("A resumed run keeps its own options.", remedy=f"Leave out {option}.")
 
 
-def _refuse_another_target(on: str | None, past: Run) -> None:
-    if on is not None and on != past.target:
+def _refuse_another_target(on: RefLike | None, past: Run) -> None:
+    if on is not None and (on := spelled(on)) != past.target:
         raise UsageError(f"Run {past.id} is for {past.target}, not for {on}.", remedy="Leave out --on.")
 
 

@@ -22,7 +22,9 @@ from mere.engine.warm import discovery
 from mere.engine.warm import engine as warm
 from mere.errors import EngineError, SparkFailed
 from mere.lake.iceberg.properties import AUTHOR
+from mere.lake.log.refs import RefLike, spelled
 from mere.lake.storage.port import place
+from mere.names import MAIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,9 +76,9 @@ class Session:
 
         self._refs, self._close = refs, ended
 
-    def attach(self, ref: str) -> str:
+    def attach(self, ref: RefLike) -> str:
         """Make the ref a catalog of this session, for names like `dev.gold.orders`; returns the name of the catalog."""
-        catalog = self._refs.spark_catalog(ref)
+        catalog = self._refs.spark_catalog(spelled(ref))
         properties = dict(catalog.properties)
         if catalog.name in self._detached:
             raise EngineError(f"{catalog.name} was detached from this session.", remedy="Open a new session.")
@@ -100,7 +102,7 @@ class Session:
         self._attached[catalog.name] = properties
         return catalog.name
 
-    def use(self, ref: str) -> str:
+    def use(self, ref: RefLike) -> str:
         """Attach the ref and make it the current catalog, where two-part names resolve; returns the name of the
         catalog."""
         name = self.attach(ref)
@@ -145,7 +147,7 @@ class Session:
 
 def session(
     lake: Lake,
-    ref: str = "main",
+    ref: RefLike = MAIN,
     *,
     settings: SparkSettings | None = None,
     read_bytes: int = 0,
@@ -163,7 +165,7 @@ def session(
     settings = settings or settings_of(lake)
     with ExitStack() as stack:
         refs = _refs(stack, lake, settings, author, check)
-        catalog = refs.spark_catalog(ref)  # a ref that does not exist is found before a JVM is started for it
+        catalog = refs.spark_catalog(spelled(ref))  # a ref that does not exist is found before a JVM is started for it
         drivers = tuple(dict.fromkeys((*needed(catalog.properties), *drivers)))
         with _lock:
             opened = _opened(lake, settings, read_bytes, drivers)
@@ -178,12 +180,12 @@ def _refs(stack: ExitStack, lake: Lake, settings: SparkSettings, author: str | N
     return stack.enter_context(closing(Door(lake, settings.rest, author or default_author(), check)))
 
 
-def session_on_server(lake: Lake, ref: str = "main", *, settings: SparkSettings | None = None) -> Session:
+def session_on_server(lake: Lake, ref: RefLike = MAIN, *, settings: SparkSettings | None = None) -> Session:
     """A session on a server that runs: the lake's warm engine, or the one at `remote`. Never a JVM of its own."""
     settings = settings or settings_of(lake)
     with ExitStack() as stack:
         refs = _refs(stack, lake, settings, None, lambda: None)
-        catalog = refs.spark_catalog(ref)
+        catalog = refs.spark_catalog(spelled(ref))
         with _lock:
             found = _on_server(lake, settings, 0, needed(catalog.properties))
             if isinstance(found, Session):
@@ -196,7 +198,7 @@ def session_on_server(lake: Lake, ref: str = "main", *, settings: SparkSettings 
     raise EngineError("No warm engine runs for this lake.", remedy="Start one: mere engine start")
 
 
-def _on_ref(opened: Session, ref: str, author: str | None) -> Session:
+def _on_ref(opened: Session, ref: RefLike, author: str | None) -> Session:
     try:
         signed = {f"spark.sql.iceberg.snapshot-property.{AUTHOR}": author or default_author()}
         opened._driver.configure(opened.spark, signed)

@@ -16,7 +16,7 @@ from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound, RunNotFo
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
 from mere.lake.log.history import Log
-from mere.lake.log.refs import Ref, RefKind, listing
+from mere.lake.log.refs import Ref, RefKind, RefLike, listing, spelled
 from mere.lake.place.mainfile import remember
 from mere.lake.place.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.query.tables import TableSet
@@ -29,6 +29,7 @@ from mere.lake.storage.port import Storage, local_path, place
 from mere.lake.store.port import Store
 from mere.lake.upkeep import cleaning
 from mere.names import ALIAS_PREFIX, MAIN, RUN_PREFIX, TableName, check_new_ref, near
+from mere.ranges import Age, age, at_least
 
 if TYPE_CHECKING:
     from mere.lake.diff.diff import Diff
@@ -109,57 +110,57 @@ class Lake:
     def refs(self, *kinds: RefKind) -> Listing[Ref]:
         return listing(ref for ref in self.store.refs() if not kinds or ref.kind in kinds)
 
-    def resolve(self, ref: str) -> Resolved:
-        return resolve(self.store, ref)
+    def resolve(self, ref: RefLike) -> Resolved:
+        return resolve(self.store, spelled(ref))
 
-    def branch(self, name: str, at: str = MAIN, *, author: str | None = None) -> Ref:
+    def branch(self, name: str, at: RefLike = MAIN, *, author: str | None = None) -> Ref:
         """Fork a branch. No data and no metadata file is copied."""
         return self._fork(check_new_ref(name), RefKind.BRANCH, at, author)
 
-    def tag(self, name: str, at: str = MAIN, *, author: str | None = None) -> Ref:
+    def tag(self, name: str, at: RefLike = MAIN, *, author: str | None = None) -> Ref:
         return self._fork(check_new_ref(name), RefKind.TAG, at, author)
 
-    def run_branch(self, at: str = MAIN, *, id: str | None = None, author: str | None = None) -> Ref:  # noqa: A002
+    def run_branch(self, at: RefLike = MAIN, *, id: str | None = None, author: str | None = None) -> Ref:  # noqa: A002
         """Create the branch of a run. Publishing deletes it; mere gc deletes those that were left behind."""
         return self._fork(RUN_PREFIX + (id or secrets.token_hex(6)), RefKind.RUN, at, author)
 
-    def _fork(self, name: str, kind: RefKind, at: str, author: str | None) -> Ref:
+    def _fork(self, name: str, kind: RefKind, at: RefLike, author: str | None) -> Ref:
         origin = self.resolve(at)
         parent = origin.base.name if origin.base and origin.base.kind.writable else MAIN
         return self.store.create_ref(name, kind, origin.readable, author or default_author(), parent)
 
-    def delete(self, name: str, *kinds: RefKind) -> Ref:
+    def delete(self, name: RefLike, *kinds: RefKind) -> Ref:
         """Delete a branch or tag. Its commits can be reached by their ids until mere gc."""
-        ref = cleaning.named(self.store.refs(), name, kinds)
-        self.store.delete_ref(name)
+        ref = cleaning.named(self.store.refs(), spelled(name), kinds)
+        self.store.delete_ref(ref.name)
         return ref
 
     def delete_matching(self, *patterns: str, kinds: Collection[RefKind], dry_run: bool = False) -> cleaning.Deleted:
         """Delete branches or tags by names and patterns such as `run_*`: all, or none if one cannot be deleted."""
         return cleaning.delete(self.store, patterns, kinds, dry_run=dry_run)
 
-    def clean_runs(self, older_than: timedelta = timedelta(0), *, dry_run: bool = False) -> cleaning.Deleted:
+    def clean_runs(self, older_than: Age = timedelta(0), *, dry_run: bool = False) -> cleaning.Deleted:
         """Delete the branches of runs that ended without publishing. The records of the runs stay."""
-        return cleaning.clean(self.store, older_than, dry_run=dry_run)
+        return cleaning.clean(self.store, age(older_than), dry_run=dry_run)
 
-    def _ref(self, name: str) -> Ref:
-        ref = self.store.ref(name)
+    def _ref(self, named: RefLike) -> Ref:
+        ref = self.store.ref(name := spelled(named))
         if ref is None:
             known = [ref.name for ref in self.store.refs()]
             raise RefNotFound(f"There is no branch or tag {name!r}.{near(name, known)}")
         return ref
 
-    def _branch(self, name: str) -> Ref:
-        ref = self._ref(name)
+    def _branch(self, named: RefLike) -> Ref:
+        ref = self._ref(named)
         if not ref.kind.writable:
-            raise ReadOnlyRef(f"{name} is a {ref.kind} and read-only.", remedy="Name a branch.")
+            raise ReadOnlyRef(f"{ref.name} is a {ref.kind} and read-only.", remedy="Name a branch.")
         return ref
 
     # reading
 
-    def at(self, ref: str = MAIN) -> TableSet:
+    def at(self, ref: RefLike = MAIN) -> TableSet:
         """All tables of a ref, at one commit."""
-        return self.at_each([ref])[ref]
+        return self.at_each([text := spelled(ref)])[text]
 
     def at_each(self, refs: Collection[str]) -> dict[str, TableSet]:
         """Several refs; branches and tags among them are read at one instant."""
@@ -179,45 +180,46 @@ class Lake:
         ref = self.store.ref(known.ref)
         return known if ref is not None and ref.head == known.commit.seq else self.at(known.ref)
 
-    def log(self, ref: str = MAIN, table: str | None = None) -> Log:
+    def log(self, ref: RefLike = MAIN, table: str | None = None) -> Log:
         """The commits that lead to a ref, newest first."""
         name = TableName.parse(table) if table else None
-        head = self.resolve(ref).commit
-        about = f"{ref}, commits that changed {name}" if name else ref
-        return Log(about, lambda: history.log(self.store, self.reader, head, name))
+        found = self.resolve(ref)
+        about = f"{found.text}, commits that changed {name}" if name else found.text
+        return Log(about, lambda: history.log(self.store, self.reader, found.commit, name))
 
-    def show(self, table: str, at: str = MAIN) -> Description:
+    def show(self, table: str, at: RefLike = MAIN) -> Description:
         """Describe a table or view at a ref, by its metadata."""
         from mere.lake.query.show import describe
 
         return describe(self.at(at), table)
 
-    def diff(self, old: str, new: str) -> Diff:
+    def diff(self, old: RefLike, new: RefLike) -> Diff:
         """The differences between two refs, both read at one instant. Its `rows()` compares the rows, too."""
         from mere.lake.diff.diff import compare
 
+        old, new = spelled(old), spelled(new)
         sets = self.at_each([old, new])
         return compare(sets[old], sets[new])
 
-    def sql(self, query: str, at: str = MAIN) -> Result:
+    def sql(self, query: str, at: RefLike = MAIN) -> Result:
         """Run a query over one commit of a ref, with DuckDB."""
         from mere.lake.query import query as run
 
-        return run(self, query, at)
+        return run(self, query, spelled(at))
 
     # commits
 
     def publish(
         self,
-        branch: str,
-        into: str | None = None,
+        branch: RefLike,
+        into: RefLike | None = None,
         *,
         message: str | None = None,
         author: str | None = None,
         run: str | None = None,
         reads: Collection[TableName] = (),
         dry_run: bool = False,
-        expect: str | None = None,
+        expect: RefLike | None = None,
         fence: Fence | None = None,
     ) -> Publication:
         """Publish a branch's changes to the branch it was forked from, in one transaction.
@@ -229,55 +231,56 @@ class Lake:
         source = self._branch(branch)
         if into is None and source.parent and self.store.ref(source.parent) is None:
             raise RefNotFound(
-                f"{branch} was forked from {source.parent}, which is gone.", remedy="Name the target: --into main"
+                f"{source.name} was forked from {source.parent}, which is gone.", remedy="Name the target: --into main"
             )
         target = self._branch(into or source.parent or MAIN).name
-        if target == branch:
-            raise ReadOnlyRef(f"{branch} cannot be published into itself.", remedy="Name another branch with --into.")
+        if target == source.name:
+            raise ReadOnlyRef(f"{target} cannot be published into itself.", remedy="Name another branch with --into.")
         request = Request(
             source,
             target,
             author or default_author(),
-            message or f"publish {branch}",
+            message or f"publish {source.name}",
             run,
             tuple(reads),
             dry_run,
             fence,
             self.resolve(expect).commit if expect is not None else None,
         )
-        return publish(self.store, self.reader, self._guard(branch, target, dry_run), request)
+        return publish(self.store, self.reader, self._guard(source.name, target, dry_run), request)
 
     def _guard(self, ref: str, target: str, dry_run: bool = False) -> Guard:
         return Guard(self.reader, ref, {ref.name for ref in self.store.refs()}, target, dry_run)
 
     def revert(
-        self, commit: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
+        self, commit: RefLike, on: RefLike = MAIN, *, message: str | None = None, author: str | None = None
     ) -> Commit | None:
         """Undo one commit by a new one; None if it was undone already."""
         found = self.resolve(commit).commit
         target = self._branch(on)
         if found.seq not in {c.seq for c in self.store.ancestors(self.store.commit_by_seq(target.head))}:
-            raise LakeError(f"Commit {found.short_id} is not in the history of {on}.", remedy=f"See mere log {on}.")
+            said = f"Commit {found.short_id} is not in the history of {target.name}."
+            raise LakeError(said, remedy=f"See mere log {target.name}.")
         text = message or f"revert {found.short_id}" + (f": {found.message}" if found.message else "")
-        return history.revert(self.store, self.reader, on, found, author or default_author(), text)
+        return history.revert(self.store, self.reader, target.name, found, author or default_author(), text)
 
     def restore(
-        self, to: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
+        self, to: RefLike, on: RefLike = MAIN, *, message: str | None = None, author: str | None = None
     ) -> Commit | None:
         """Bring a branch back to the state of a ref, by one new commit."""
         found, target = self.resolve(to), self._branch(on).name
-        text = message or f"restore {to} ({found.commit.short_id})"
+        text = message or f"restore {found.text} ({found.commit.short_id})"
         guard = self._guard(found.base.name if found.base else target, target)
         return history.restore(self.store, self.reader, guard, target, found.readable, author or default_author(), text)
 
-    def drop(self, *tables: str, on: str = MAIN, message: str | None = None, author: str | None = None) -> Commit:
+    def drop(self, *tables: str, on: RefLike = MAIN, message: str | None = None, author: str | None = None) -> Commit:
         """Drop tables or views from a branch, in one commit. Other refs and older commits keep them."""
         names = [TableName.parse(table) for table in tables]
         text = message or f"drop {', '.join(map(str, names))}"
         return history.drop(self.store, self.reader, self._branch(on).name, names, author or default_author(), text)
 
     def rename(
-        self, table: str, to: str, on: str = MAIN, *, message: str | None = None, author: str | None = None
+        self, table: str, to: str, on: RefLike = MAIN, *, message: str | None = None, author: str | None = None
     ) -> Commit:
         """Give a table or view another name on a branch. Other refs and older commits keep the old one."""
         old, new = TableName.parse(table), TableName.parse(to)
@@ -289,7 +292,7 @@ class Lake:
         self,
         source: str,
         *tables: str,
-        on: str = MAIN,
+        on: RefLike = MAIN,
         name: str | None = None,
         into: str | None = None,
         catalog: str | None = None,
@@ -319,7 +322,7 @@ class Lake:
     def set_properties(
         self,
         properties: Mapping[str | TableName, Mapping[str, str | None]],
-        on: str = MAIN,
+        on: RefLike = MAIN,
         *,
         message: str | None = None,
         author: str | None = None,
@@ -337,7 +340,7 @@ class Lake:
         target = self._branch(on).name
         return set_properties(self.store, self.reader, target, wanted, author or default_author(), text, expected)
 
-    def rebase(self, branch: str, *, author: str | None = None) -> Rebased:
+    def rebase(self, branch: RefLike, *, author: str | None = None) -> Rebased:
         """Move a branch onto its parent's head, with its own changes on top, in one transaction. If both changed a
         table, the parent's version is taken, and reported."""
         from mere.lake.refs.rebase import rebase
@@ -355,6 +358,7 @@ class Lake:
 
     def runs(self, limit: int = 20) -> Listing[Run]:
         """The last runs, newest first."""
+        at_least(1, limit=limit)
         from mere.lake.log.run_list import listing as listed
 
         now = self.store.now()
@@ -367,13 +371,9 @@ class Lake:
         return attempts.end(self.store, id_, author or default_author())
 
     def lease(
-        self,
-        tables: Collection[TableName],
-        holder: str,
-        on: str = MAIN,
-        wait: timedelta | None = timedelta(0),
+        self, tables: Collection[TableName], holder: str, on: RefLike = MAIN, wait: timedelta | None = timedelta(0)
     ) -> AbstractContextManager[leases.Held]:
-        return leases.hold(self.store, on, tables, holder, wait, leases.TTL)
+        return leases.hold(self.store, spelled(on), tables, holder, wait, leases.TTL)
 
     # files
 
@@ -381,14 +381,15 @@ class Lake:
         self,
         *,
         dry_run: bool = False,
-        grace: timedelta = timedelta(hours=24),
-        keep: timedelta | None = None,
-        keep_runs: timedelta = timedelta(days=7),
+        grace: Age = timedelta(hours=24),
+        keep: Age | None = None,
+        keep_runs: Age = timedelta(days=7),
     ) -> Sweep:
         """Delete unreachable files and the branches of dead runs. See `gc`."""
         from mere.lake.upkeep.gc import sweep
 
-        return sweep(self, dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
+        kept = None if keep is None else age(keep)
+        return sweep(self, dry_run=dry_run, grace=age(grace), keep=kept, keep_runs=age(keep_runs))
 
     @staticmethod
     def relocate(
@@ -412,7 +413,7 @@ class Lake:
 
     # engines
 
-    def catalog_name(self, ref: str) -> str:
+    def catalog_name(self, ref: RefLike) -> str:
         """The name of the catalog under which engines find a ref. A commit gets a read-only alias."""
         found = self.resolve(ref)
         if found.ref:
@@ -426,20 +427,20 @@ class Lake:
             self.store.touch(name)
         return name
 
-    def spark_catalog(self, ref: str = MAIN, rest: RestSettings | None = None) -> engines.SparkCatalog:
+    def spark_catalog(self, ref: RefLike = MAIN, rest: RestSettings | None = None) -> engines.SparkCatalog:
         if self.storage.s3 is not None:
             self._try_storage(ref)
         name = self.catalog_name(ref)
         way = engines.by_rest(name, rest) if rest else engines.by_jdbc(self.store.jdbc, self.warehouse)
         return engines.spark_catalog(name, way, self.storage.s3, signed=rest is not None and rest.signed)
 
-    def _try_storage(self, ref: str) -> None:
+    def _try_storage(self, ref: RefLike) -> None:
         """Spark would ask a server that is not there, or with keys that are wrong, for minutes."""
         tables = self.at(ref)
         for table in islice(tables, 1):
             self.storage.exists(tables.pointer(table))
 
-    def pyiceberg(self, ref: str = MAIN) -> RefCatalog:
+    def pyiceberg(self, ref: RefLike = MAIN) -> RefCatalog:
         """A PyIceberg catalog of the ref; it is closed with the lake."""
         from mere.lake.refs.pyiceberg import RefCatalog
 

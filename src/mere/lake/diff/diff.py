@@ -15,6 +15,7 @@ from mere.lake.log.commits import Change, Entry, Key, Kind, Space, difference
 from mere.lake.query.tables import TableSet
 from mere.lake.refs.premises import Premises
 from mere.names import TableName
+from mere.ranges import at_least
 from mere.text import notebook
 from mere.text.notebook import Column
 
@@ -138,6 +139,7 @@ class Diff:
         """
         from mere.lake.diff import rows as rowdiff
 
+        at_least(0, samples=samples)
         return rowdiff.row_diffs(self, rowdiff.Options(key, samples, limits, within), tables)
 
     def to_dict(self, rows: Iterable[RowDiff] = ()) -> dict[str, Any]:

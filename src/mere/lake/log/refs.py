@@ -8,7 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from mere.errors import UsageError
 from mere.lake.log.commits import Commit
+from mere.names import EXPRESSION_RULE
 from mere.text.notebook import Column, Listing
 from mere.text.words import moment
 
@@ -44,6 +46,23 @@ class Ref:
             "created_at": self.created_at.isoformat(timespec="milliseconds"),
             "created_by": self.created_by,
         }
+
+
+RefLike = str | Ref | Commit  # what names a ref or a commit: as people write it, or as an object
+
+
+def spelled(ref: RefLike) -> str:
+    """A ref as people write it: a Ref by its name, a Commit by its id."""
+    match ref:
+        case str():
+            return ref
+        case Ref():
+            return ref.name
+        case Commit():
+            return ref.id
+    raise UsageError(  # by a caller without types
+        f"{ref!r} is a {type(ref).__name__}, not a ref.", remedy=f"Give a str, a Ref or a Commit. {EXPRESSION_RULE}"
+    )
 
 
 _COLUMNS = (Column("name"), Column("kind"), Column("from"), Column("created"), Column("by"))
