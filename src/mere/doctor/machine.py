@@ -14,6 +14,7 @@ from mere.doctor.context import Subject
 from mere.doctor.findings import Verdict
 from mere.engine.jvm.process import memory_bytes
 from mere.errors import MereError
+from mere.installing import pip_install
 from mere.lake.storage.port import local_path
 
 LEAST_FREE = 1_000_000_000  # a class-data archive and the jars alone take half of it
@@ -88,7 +89,7 @@ def duckdb(_: Subject) -> Verdict:
     except duckdb.Error as error:
         return Verdict.failed(
             f"DuckDB {duckdb.__version__} does not load its extensions: {str(error).splitlines()[0]}",
-            "Install mere and what it needs again: pip install --force-reinstall mere",
+            f"Install mere and what it needs again: {pip_install('--force-reinstall', 'mere')}",
         )
     return Verdict(f"DuckDB {duckdb.__version__} with its extensions for Iceberg")
 

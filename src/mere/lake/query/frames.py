@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import QueryError
+from mere.installing import pip_install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,4 +54,4 @@ def _installed(module: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise QueryError(f"{name} is not installed.", remedy=f"Install it: pip install {module}") from error
+        raise QueryError(f"{name} is not installed.", remedy=f"Install it: {pip_install(module)}") from error

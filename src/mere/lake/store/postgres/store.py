@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from mere.errors import LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.installing import pip_install
 from mere.lake.log.commits import Commit, Key, Space
 from mere.lake.log.fence import Fence
 from mere.lake.log.refs import Ref, RefKind
@@ -147,7 +148,7 @@ class PostgresStore(SqlStore):
             raise LakeTooNew(
                 f"{self.address} was written by a newer mere (schema {version}; this one knows {len(MIGRATIONS)})."
                 " Nothing was changed.",
-                remedy="Upgrade: pip install --upgrade mere",
+                remedy=f"Upgrade: {pip_install('--upgrade', 'mere')}",
             )
         return meta["root"], meta["lake_id"], version
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mere.errors import CatalogLost, LakeError, LakeNotFound, LakeTooNew, LakeUnreadable
+from mere.installing import pip_install
 from mere.lake.log.commits import Key
 from mere.lake.storage import room
 from mere.lake.storage.room import Snapshot
@@ -113,7 +114,7 @@ class SqliteStore(SqlStore):
                 raise LakeTooNew(
                     f"{path} was written by a newer mere (schema {version}; this one knows {len(MIGRATIONS)})."
                     " Nothing was changed.",
-                    remedy="Upgrade: pip install --upgrade mere",
+                    remedy=f"Upgrade: {pip_install('--upgrade', 'mere')}",
                 )
             if version < len(MIGRATIONS) and (_is_writable(path) or version < READABLE):
                 _migrate(connection)
