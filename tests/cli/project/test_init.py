@@ -89,6 +89,15 @@ def test_a_gitignore_that_is_there_gets_only_what_it_does_not_have(tmp_path: Pat
     assert file.read_bytes() == b"# \xe9t\xe9\n/lake\n*.log\n.mere/\n"
 
 
+def test_the_lake_of_another_profile_is_kept_out_of_git_too(tmp_path: Path) -> None:
+    mere = Shell(tmp_path)
+    mere("init")
+    with (tmp_path / "mere.yaml").open("a") as settings:
+        settings.write("  rest:\n    lake: lake_rest\n")
+    mere("--profile", "rest", "init")
+    assert (tmp_path / ".gitignore").read_text() == "lake/\n.mere/\nlake_rest/\n"
+
+
 def test_only_lakes_inside_of_the_project_are_ignored(tmp_path: Path) -> None:
     settings = tmp_path / "mere.yaml"
     settings.write_text(

@@ -93,6 +93,8 @@ def init(ctx: click.Context, folder: str, name: str | None, create_bucket: bool,
         _make_lake(address, folder)
     if project is None:
         _write_project(root)
+    elif (root / ignored.FILE_NAME).exists():
+        ignored.ignore(root, ignored.ignored(file))
     if as_json:
         about = {"project": str(file), "lake": path, "made": [part for part, made in new.items() if made]}
         print_json({**about, "bucket": made_bucket, "generated": generated.about if generated else None})
@@ -177,7 +179,7 @@ def java_show(as_json: bool) -> None:
 @java.command("install", epilog=example("mere java install"))
 @json_option
 def java_install(as_json: bool) -> None:
-    """Fetch a JDK 17 into mere's own folder. Needs the extra: pip install 'mere[java]'."""
+    """Fetch a JDK 17 into mere's own folder. Needs the extra mere[java]."""
     found = jvm.install()
     if as_json:
         print_json({"home": str(found.home), "version": found.version})
