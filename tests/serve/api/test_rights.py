@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from mere.api.project import Project
 from mere.lake.lake import Lake
+from mere.lake.log.runs import Run, RunStatus
 from tests.lake.orders import ONE_MORE, point, write
 from tests.serve.api.api import Api, serving
 from tests.serve.iceberg.rest import roles
@@ -121,6 +122,18 @@ def test_who_may_not_write_changes_nothing(api: Api, project: Project, user: str
         assert api.refused(method, path, json=body, **by(user))[0] in (400, 403), (path, body)
     assert [(ref.name, ref.head) for ref in lake.refs()] == before
     assert lake.runs() == []
+
+
+@pytest.mark.parametrize("user", ["ann", "wil", "rea", "pat"])
+def test_a_run_is_ended_and_resumed_by_those_who_may_do_it(api: Api, lake: Lake, user: str) -> None:
+    """Whoever does not read everything is not told either whether there is such a run."""
+    now = lake.now()
+    lake.store.save_run(Run("aa11", "main", "run_aa11", RunStatus.FAILED, "kim", now, now, now))
+    for what in ("cancel", "resume"):
+        refused = {api.refused("POST", f"runs/{id_}/{what}", **by(user))[0] for id_ in ("aa11", "nosuch")}
+        assert refused == ({403, 404} if user == "rea" else {403}), what
+    assert lake.run("aa11").status == RunStatus.FAILED
+    assert [each.author for each in lake.runs()] == ["kim"]
 
 
 def test_a_writer_makes_its_branches_and_leaves_main_and_other_schemas_alone(api: Api, lake: Lake) -> None:
