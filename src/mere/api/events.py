@@ -52,6 +52,7 @@ class Waiting(Event):
 
     kind: ClassVar = "waiting"
     why: str = field(metadata={"key": "for"})
+    id: str  # that the run will have
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mere.api.project import Project
+from mere.names import TableName
 from mere.serve.api.started import arguments
 from tests.serve.api.api import Api
 
@@ -39,9 +40,30 @@ def test_what_keeps_a_run_from_beginning_is_told(api: Api) -> None:
 
 
 @pytest.mark.service
+def test_a_run_that_waits_is_followed_and_cancelled(api: Api, project: Project) -> None:
+    tables = [TableName.parse("raw.cities")]
+    with project.lake.lease(tables, "somebody else"):
+        first, second = (api.post("runs", 202, if_running="wait") for _ in range(2))
+        assert (first["status"], second["status"]) == ("waiting", "waiting")
+        assert first["id"] != second["id"]
+        assert api.get(f"runs/{first['id']}")["status"] == "waiting"
+        assert api.post(f"runs/{first['id']}/cancel")["status"] == "cancelled"
+        assert api.get(f"runs/{first['id']}")["status"] == "cancelled"
+        assert api.refused("POST", f"runs/{first['id']}/resume")[0] == 404  # it had not begun
+        assert api.get(f"runs/{second['id']}")["status"] == "waiting"
+    for _ in range(200):
+        if api.get(f"runs/{second['id']}")["status"] != "waiting":
+            break
+        time.sleep(0.1)
+    assert api.get(f"runs/{second['id']}")["branch"]
+    api.post(f"runs/{second['id']}/cancel")
+    assert [each["id"] for each in api.get("runs")] == [second["id"]]
+
+
+@pytest.mark.service
 def test_a_run_is_started_ended_resumed_and_published(api: Api, project: Project) -> None:
     began = api.ask("POST", "runs", json={"message": "not yet"}, auth=("ann", "")).json()
-    assert (began["state"], began["on"]) == ("running", "main")
+    assert (began["status"], began["on"]) == ("running", "main")
     cancelled = api.post(f"runs/{began['id']}/cancel")
     assert (cancelled["id"], cancelled["status"]) == (began["id"], "cancelled")
     assert cancelled["author"] == "ann"
@@ -51,5 +73,5 @@ def test_a_run_is_started_ended_resumed_and_published(api: Api, project: Project
     assert ended(api, began["id"])["status"] == "succeeded"
     assert "gold.cities" in project.lake.at("main")
     assert next(iter(project.lake.log())).message == "over HTTP"
-    assert api.post("runs", 202) == {"id": None, "state": "nothing"}
+    assert api.post("runs", 202) == {"id": None, "status": "nothing"}
     assert [each["id"] for each in api.get("runs")] == [began["id"]]

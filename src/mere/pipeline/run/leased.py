@@ -49,6 +49,6 @@ def leased(
                 if request.if_running is not IfRunning.WAIT:
                     raise
                 if not wait:
-                    listen(Event("waiting", about={"for": busy.message}))
+                    listen(Event("waiting", about={"for": busy.message, "id": id_}))
                 wait = _GLANCE
         yield held

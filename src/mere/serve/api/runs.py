@@ -7,6 +7,7 @@ from typing import Any
 
 from mere.names import MAIN
 from mere.serve.api import rights
+from mere.serve.api.started import Waiting
 from mere.serve.api.verb import Call
 
 _READ = "read the records of runs, which show rows of all tables"
@@ -21,6 +22,9 @@ def list_(call: Call) -> list[dict[str, Any]]:
 def show(call: Call) -> dict[str, Any]:
     """One run: what happened to each model, attempt by attempt."""
     call.access.check_unrestricted(_READ)
+    if (waits := _waiting(call)) is not None:
+        call.check_ref(waits.on)
+        return waits.to_dict()
     found = call.lake.run(call.path["id"])
     call.check_ref(found.target)
     return found.to_dict()
@@ -39,6 +43,12 @@ def start(call: Call) -> dict[str, Any]:
 
 def cancel(call: Call) -> dict[str, Any]:
     """End a run, whoever has it: it can no longer publish. What it built stays, and it can be resumed."""
+    call.access.check_unrestricted(_READ)
+    if (waits := _waiting(call)) is not None:
+        _check_write(call, waits.on)
+        waits.cancel()
+        if _waiting(call) is not None:
+            return waits.to_dict()
     _check(call)
     return call.lake.end_run(call.path["id"], author=call.author).to_dict()
 
@@ -54,8 +64,18 @@ def _check(call: Call) -> None:
     call.access.check_unrestricted(_READ)
     found = call.lake.run(call.path["id"])
     call.said["run"] = found.id
-    call.check_ref(found.target)
-    rights.check_all(call.access, found.target, lambda: call.project.graph.models)
+    _check_write(call, found.target)
+
+
+def _check_write(call: Call, target: str) -> None:
+    call.check_ref(target)
+    rights.check_all(call.access, target, lambda: call.project.graph.models)
+
+
+def _waiting(call: Call) -> Waiting | None:
+    """A run that the lake knows nothing of yet."""
+    found = call.starter.waiting(call.path["id"])
+    return None if found is None or call.lake.store.run(found.id) is not None else found
 
 
 def _told(call: Call, began: dict[str, Any]) -> dict[str, Any]:

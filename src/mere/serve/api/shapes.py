@@ -25,6 +25,7 @@ _MAYBE_TEXT, _MAYBE_INTEGER, _MAYBE_TIME = or_null(TEXT), or_null(INTEGER), or_n
 _COUNTS = dict.fromkeys(("rows_added", "rows_removed", "files_added", "files_removed"), INTEGER)
 _SIZES = dict.fromkeys(("bytes_added", "bytes_removed"), INTEGER)
 _STATUS = one_of("running", "succeeded", "failed", "cancelled", "interrupted")
+_UNTIL_ITS_TURN = ("waiting", "nothing", "skipped", "published")  # of a run that waited
 _ROW = about(map_of(ANY), "The values of a row, by column.")
 _SETTING = record({"name": TEXT, "old": _MAYBE_TEXT, "new": _MAYBE_TEXT})
 _POINTERS = {
@@ -196,7 +197,7 @@ SHAPES: Mapping[str, Schema] = {
             "id": TEXT,
             "target": TEXT,
             "branch": _MAYBE_TEXT,
-            "status": _STATUS,
+            "status": one_of(*_STATUS["enum"], *_UNTIL_ITS_TURN),
             "author": TEXT,
             "started_at": TIME,
             "ended_at": _MAYBE_TIME,
@@ -206,9 +207,9 @@ SHAPES: Mapping[str, Schema] = {
         more=True,
     ),
     "Began": record(
-        {"id": about(_MAYBE_TEXT, "Null: the run waits, or had nothing to do.")},
+        {"id": about(_MAYBE_TEXT, "Null: the run had nothing to do, or has not begun after a minute.")},
         {
-            "state": one_of("running", "waiting", "starting", "nothing", "skipped", "published"),
+            "status": one_of("running", "waiting", "starting", "nothing", "skipped", "published"),
             "branch": TEXT,
             "on": TEXT,
             "for": about(TEXT, "What it waits for."),
