@@ -75,6 +75,8 @@ QUERIES = {
         WHERE oid IN (SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend, typmodin, typmodout,
                                           typsubscript]::oid[]) FROM pg_type)
            OR oid IN (SELECT amhandler FROM pg_am)
+           OR oid IN (SELECT unnest(ARRAY[lanplcallfoid, laninline, lanvalidator])
+                      FROM pg_language WHERE lanname IN ('internal', 'c', 'sql'))
            OR oid IN (SELECT unnest(ARRAY[rngcanonical, rngsubdiff]::oid[]) FROM pg_range)
            OR oid IN (SELECT castfunc FROM pg_cast WHERE castsource IN {_OF} AND casttarget IN {_OF})
            OR proname = ANY(%(offered)s)
@@ -101,7 +103,7 @@ QUERIES = {
         SELECT oid, lanname, lanispl, lanpltrusted, lanplcallfoid, laninline, lanvalidator
         FROM pg_language WHERE lanname IN ('internal', 'c', 'sql') ORDER BY oid""",
     "pg_collation": """
-        SELECT oid, collname, collnamespace, collprovider, collisdeterministic, collencoding
+        SELECT oid, collname, collnamespace, collprovider, collisdeterministic, collencoding, collcollate, collctype
         FROM pg_collation WHERE collname IN ('default', 'C', 'POSIX') ORDER BY oid""",
     "pg_tablespace": "SELECT oid, spcname, spcowner FROM pg_tablespace ORDER BY oid",
     "pg_namespace": "SELECT oid, nspname, nspowner FROM pg_namespace WHERE nspname !~ '^pg_t' ORDER BY oid",

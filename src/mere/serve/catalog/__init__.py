@@ -48,6 +48,7 @@ _OF_LAKE: dict[str, Callable[[Inventory], pa.Table]] = (
             objects.pg_attribute,
             objects.pg_index,
             objects.pg_constraint,
+            objects.pg_depend,
             objects.pg_description,
             objects.pg_tables,
             objects.pg_views,

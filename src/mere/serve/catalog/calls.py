@@ -16,6 +16,7 @@ from sqlglot import exp
 from mere.serve import builtin
 from mere.serve.builtin.names import TEMPORARY
 from mere.serve.catalog import privileges
+from mere.serve.catalog.types import built_in
 from mere.serve.parse import syntax
 
 Arguments = Sequence[exp.Expr]
@@ -90,6 +91,8 @@ _TEMPLATES = {
     " WHERE $1 IN (mere_name, mere_words, 'pg_catalog.' || mere_name))",
     "to_regproc": "(SELECT min(mere_oid) FROM pg_catalog.mere_functions"
     " WHERE $1 IN (mere_name, 'pg_catalog.' || mere_name))",
+    "to_regprocedure": "(SELECT min(mere_oid) FROM pg_catalog.mere_functions"
+    " WHERE $1 = mere_name || '(' || mere_arguments || ')')",
     "to_regnamespace": "(SELECT min(mere_oid) FROM pg_catalog.mere_schemas WHERE $1 IN (mere_name, mere_quoted))",
     "to_regrole": "(SELECT min(mere_oid) FROM pg_catalog.mere_roles WHERE mere_name = $1)",
     "pg_column_is_updatable": "false",
@@ -156,8 +159,11 @@ def call(name: str, arguments: Arguments) -> exp.Expr | None:
         return template(_NOTHING, ())
     if name == "acldefault":
         return template("CAST(NULL AS text[])", ())
-    if name in _EMPTY:  # in a list of results: no rows
-        return template("unnest(CAST(ARRAY[] AS bigint[]))", ())
+    if name in _EMPTY:  # in a list of results: no rows; one of several columns is asked for as (d).grantee
+        row = "mere_none" if "," in _EMPTY[name] else _EMPTY[name].rpartition(" ")[2]
+        return template(f"unnest(ARRAY(SELECT {row} FROM (SELECT {_EMPTY[name]} WHERE false) mere_none))", ())
+    if name == "to_regprocedure":
+        arguments = [_signature(each) for each in arguments]
     text = _TEMPLATES.get(f"{name} {len(arguments)}", _TEMPLATES.get(name))
     return template(text, arguments) if text else None
 
@@ -214,7 +220,7 @@ _NUMBERS: dict[str, str] = {
     "regclass": "to_regclass",
     "regtype": "to_regtype",
     "regproc": "to_regproc",
-    "regprocedure": "to_regproc",
+    "regprocedure": "to_regprocedure",
     "regnamespace": "to_regnamespace",
     "regrole": "to_regrole",
 }
@@ -223,7 +229,7 @@ _NAMES = {
     " FROM pg_catalog.mere_relations mere_one WHERE mere_one.mere_oid = $1)",
     "regtype": "(SELECT mere_words FROM pg_catalog.mere_types WHERE mere_oid = $1)",
     "regproc": _FUNCTION.format("mere_name"),
-    "regprocedure": _FUNCTION.format("mere_name || '(' || mere_arguments || ')'"),
+    "regprocedure": _FUNCTION.format("mere_name || '(' || replace(mere_arguments, ', ', ',') || ')'"),
     "regnamespace": "(SELECT mere_quoted FROM pg_catalog.mere_schemas WHERE mere_oid = $1)",
     "regrole": _ROLE,
 }
@@ -247,9 +253,21 @@ def number_of(kind: str, text: exp.Expr) -> exp.Expr:
             return exp.Literal.number(text.name)
         if kind == "regclass":
             return _relation(text.name)
+        if kind == "regprocedure":
+            text = _signature(text)
     # It may be a number after all, by a name that tells nothing.
     lookup = _TEMPLATES[_NUMBERS[kind]].replace("$1", "CAST($1 AS text)")
     return template(f"coalesce({lookup}, TRY_CAST($1 AS bigint))", [text])
+
+
+def _signature(text: exp.Expr) -> exp.Expr:
+    """`abs(int8)` as `abs(bigint)`: a type by any of its names, a function of pg_catalog with or without it."""
+    if not (isinstance(text, exp.Literal) and text.is_string):
+        return text
+    name, _, rest = text.name.lower().replace("pg_catalog.", "").partition("(")
+    words = {each.name: each.words for each in built_in().values()}
+    given = [" ".join(each.split()) for each in rest.strip().removesuffix(")").split(",")]
+    return exp.Literal.string(f"{name.strip()}({', '.join(words.get(each, each) for each in given)})")
 
 
 def _relation(text: str) -> exp.Expr:

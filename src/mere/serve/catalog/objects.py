@@ -10,7 +10,7 @@ from mere.serve import builtin
 from mere.serve.builtin import arrow
 from mere.serve.builtin.names import OWNER_NAME, TEMPORARY, quoted
 from mere.serve.catalog.inventory import Inventory, Relation
-from mere.serve.catalog.oids import BTREE, CLASS, HEAP, NAMESPACE, OWNER
+from mere.serve.catalog.oids import BTREE, CLASS, CONSTRAINT, HEAP, NAMESPACE, OWNER
 from mere.serve.catalog.types import BuiltIn, built_in, type_named
 
 if TYPE_CHECKING:
@@ -167,6 +167,19 @@ def pg_index(inventory: Inventory) -> pa.Table:
         indcollation=[[built_in()[column.type.oid].collation for column in relation.key] for relation in keyed],
         indclass=[[_operator_class(column.type.oid) for column in relation.key] for relation in keyed],
         indoption=[[0] * len(relation.key) for relation in keyed],
+    )
+
+
+def pg_depend(inventory: Inventory) -> pa.Table:
+    """The index of a key is there for the constraint: by this, clients list it once."""
+    keyed = inventory.keyed
+    return arrow.table(
+        "pg_catalog.pg_depend",
+        classid=CLASS,
+        objid=[relation.index for relation in keyed],
+        refclassid=CONSTRAINT,
+        refobjid=[relation.constraint for relation in keyed],
+        deptype=["i" for _ in keyed],
     )
 
 

@@ -9,7 +9,7 @@ FIRST = 16384  # below are Postgres's own
 _LAST = 2**31 - 1  # clients keep them in signed numbers
 
 PG_CATALOG, PUBLIC, OWNER = 11, 2200, 10
-CLASS, NAMESPACE = 1259, 2615  # the catalogs that list what comments are about
+CLASS, NAMESPACE, CONSTRAINT = 1259, 2615, 2606  # the catalogs, as what is about an object names them
 BTREE, HEAP = 403, 2  # access methods
 
 

@@ -46,6 +46,12 @@ class Dialect(Postgres):
 
 
 DIALECT = Dialect()
+# Types whose names can be called as functions: the others are words of the grammar.
+_TYPES = frozenset({
+    "bool", "bpchar", "bytea", "date", "float4", "float8", "int2", "int4", "int8", "json", "jsonb", "name", "oid",
+    "regclass", "regnamespace", "regproc", "regprocedure", "regrole", "regtype", "text", "timestamptz", "timetz",
+    "uuid",
+})  # fmt: skip
 
 
 def query(found: Sequence[Token], text: str) -> exp.Expr:
@@ -66,7 +72,18 @@ def query(found: Sequence[Token], text: str) -> exp.Expr:
     for column in list(tree.find_all(exp.Column)):
         if column.name.upper() == "USER" and not column.table and not column.this.quoted:
             column.replace(exp.Anonymous(this="user"))
+    for called in list(tree.find_all(exp.Anonymous)):
+        if called.name.lower() in _TYPES and len(called.expressions) == 1:
+            _as_cast(called)
     return tree
+
+
+def _as_cast(called: exp.Anonymous) -> None:
+    """`int4(x)` is a cast, also as `pg_catalog.int4(x)`."""
+    whole = called.parent if isinstance(called.parent, exp.Dot) else called
+    if whole is not called and whole.this.name.lower() != "pg_catalog":
+        return
+    whole.replace(exp.cast(called.expressions[0], called.name.lower(), dialect="postgres"))
 
 
 def expression(text: str) -> exp.Expr:
