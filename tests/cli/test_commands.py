@@ -30,6 +30,14 @@ def away(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "here")
 
 
+@pytest.mark.parametrize("words", [["tables", "--lake", "../a lake"], ["tables", "--json", "--lake=../a lake"]])
+def test_an_option_of_the_group_is_shown_where_it_goes(away: Shell, words: list[str]) -> None:
+    refused = away(*words, exit_code=2)
+    assert "--lake goes before the command: mere " in refused.stderr
+    line = next(each for each in refused.stderr.splitlines() if "goes before" in each)
+    assert "gold" in away(*typed(line)).stdout
+
+
 LAKE = "--lake '../a lake'"
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from mere.cli import logs
-from mere.cli.commands import MODULES, as_typed
+from mere.cli.commands import MODULES, as_typed, before_the_command
 from mere.cli.repeated import refuse_repeated
 from mere.errors import MereError
 from mere.text.printable import printable
 
+_WORDS = "mere.words"  # of the command line, as they were typed
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -32,11 +33,16 @@ class _Mere(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             refuse_repeated(self, ctx, args)
+        ctx.meta[_WORDS] = list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if again := before_the_command(self, ctx.meta[_WORDS], error.option_name):
+                raise click.UsageError(f"{error.option_name} goes before the command: {again}", error.ctx) from None
+            raise
         except MereError as error:
             click.secho("error: ", fg="red", err=True, nl=False)
             text = printable(str(error), lines=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 import click
 from click.core import ParameterSource
@@ -46,6 +47,17 @@ MODULES = {
     "generate": "project.generate",
 }
 _TYPED = re.compile(rf"\bmere (?=(?:{'|'.join(sorted(MODULES.keys() - {'java', 'generate'}))})\b)")
+
+
+def before_the_command(group: click.Group, words: Sequence[str], option: str) -> str | None:
+    """The command line with an option of the group in its place; None if the group has no such option."""
+    if not any(option in each.opts and not getattr(each, "is_flag", False) for each in group.params):
+        return None
+    at = next((at for at, word in enumerate(words) if word.partition("=")[0] == option), None)
+    if at is None:
+        return None
+    end = at + (1 if "=" in words[at] else 2)
+    return shlex.join(["mere", *words[at:end], *words[:at], *words[end:]])
 
 
 def as_typed(remedy: str) -> str:
