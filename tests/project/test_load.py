@@ -243,6 +243,8 @@ def test_a_circle_is_shown_once_with_its_path(
         ("SELECT 1 FROM a.b WHERE d >= :start", 1, "known only to an incremental model"),
         ("-- kind: view\nSELECT :now AS t", 2, "a view cannot use :now"),
         ("SELECT 'open", 1, "not valid SQL"),
+        ("WITH v AS (SELECT 1 AS a)\nSELEC v.a FROM v", 2, "no SELECT follows WITH, near `SELEC v.a FROM v`"),
+        ("WITH v AS (SELECT 1 AS a)", 1, "no SELECT follows WITH"),
     ],
 )
 def test_a_model_is_one_select_over_two_part_names(project: MakeProject, sql: str, line: int, what: str) -> None:

@@ -396,6 +396,11 @@ def test_tables_left_behind_and_missing() -> None:
     assert [(each.table, each.renamed_to) for each in left] == [(GOLD, TableName("s", "platinum"))]
     with pytest.raises(PlanError, match=r"models/s\.gold\.sql:1: s\.gold reads s\.silver, which is not built yet"):
         plan(CHAIN, lake(bronze={1: (1,)}), [GOLD])
+    misspelt = replace(
+        CHAIN.models[GOLD], inputs=(replace(CHAIN.models[GOLD].inputs[0], table=TableName("s", "silvr")),)
+    )
+    with pytest.raises(PlanError, match=r"s\.silvr, which is not on main\. Did you mean s\.silver\?"):
+        plan(graph(CHAIN.models[SILVER], misspelt), facts)
     with pytest.raises(PlanError, match="is not on main"):
         plan(CHAIN, FakeFacts({}))
 

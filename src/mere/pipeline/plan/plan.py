@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mere.errors import PlanError
-from mere.names import TableName
+from mere.names import TableName, near
 from mere.pipeline.plan.audits import with_key, with_unasked
 from mere.pipeline.plan.effects import Effects
 from mere.pipeline.plan.evolution import tightened, with_readers, with_table
@@ -51,9 +51,14 @@ def _is_code(model: Model, facts: Facts) -> bool:
 
 
 def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
+    known = {*graph.models, *facts.built_by_mere()}
     missing = [
         f"{model.file}:{each.line}: {model} reads {each.table}, which "
-        + ("is not built yet and not selected." if graph.maker(each.table) else f"is not on {facts.ref}.")
+        + (
+            "is not built yet and not selected."
+            if graph.maker(each.table)
+            else f"is not on {facts.ref}.{near(str(each.table), known)}"
+        )
         for model in graph.models.values()
         if model.name in chosen
         for each in model.inputs

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from sqlglot import exp, parse
 from sqlglot.errors import ParseError, TokenError
@@ -28,6 +29,8 @@ _HIDING = {
     "identifier": "Write the table's name itself, or {{ var('name') }} for a part of it.",
     "table": "Write TABLE(SELECT * FROM schema.table).",
 }
+
+_AFTER_WITH = ("does not support CTE", "any statement following CTE")  # as sqlglot says it
 
 
 @dataclass(frozen=True)
@@ -124,14 +127,24 @@ def without_end(text: str, place: _Place) -> str:
     return text[: tokens[end].start].rstrip() if end < len(tokens) else text.rstrip()
 
 
+def _mistake(details: Mapping[str, Any]) -> str:
+    """What the parser says, in words of SQL rather than its own, and the text around the place."""
+    said = str(details["description"] or "unexpected text").rstrip(".")
+    marked = details.get("highlight") or ""
+    if not said.endswith(_AFTER_WITH):
+        return said + (f" at `{marked}`" if marked else "")
+    before = (details.get("start_context") or "").rpartition("\n")[2]
+    after = (details.get("end_context") or "").partition("\n")[0]
+    return f"no SELECT follows WITH, near `{f'{before}{marked}{after}'.strip()}`"
+
+
 def _one_query(text: str, place: _Place) -> exp.Expr:
     try:
         statements = [each for each in parse(text, dialect=SparkView) if each is not None]
     except ParseError as error:
         details = error.errors[0]
-        near = f" at `{details['highlight']}`" if details.get("highlight") else ""
         raise ConfigError(
-            f"not valid SQL: {str(details['description'] or 'unexpected text').rstrip('.')}{near}",
+            f"not valid SQL: {_mistake(details)}",
             file=place.file,
             line=place.first_line + (details["line"] or 1) - 1,
             column=details["col"] - max(len(details.get("highlight") or ""), 1) + 1 if details["col"] else None,
