@@ -249,3 +249,8 @@ def test_a_closed_project_opens_its_lake_again(project: Project) -> None:
     project.close()
     assert project.lake is not first
     assert "silver.orders" in project.lake.at("main")
+
+
+def test_a_model_without_a_quarantine_cannot_be_retried(project: Project) -> None:
+    with pytest.raises(UsageError, match=r"gold\.revenue has no quarantine"):
+        project.retry("gold.revenue")

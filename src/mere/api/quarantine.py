@@ -29,6 +29,12 @@ def retrying(project: Project, tables: Names, on: str, message: str | None) -> t
         if name not in project.graph.models:
             known = near(str(name), map(str, project.graph.models))
             raise UsageError(f"There is no model {name}.{known}", remedy="See mere quarantine list.")
+    tables_there = project.lake.at(on)
+    for name in names:
+        if not project.graph.models[name].quarantines and name.quarantine not in tables_there:
+            raise UsageError(
+                f"{name} has no quarantine.", remedy="Only rules with `quarantine: true` set rows aside. See audits."
+            )
     retry = to_retry(project.lake, project.graph, names, on)
     if not retry:
         return None
