@@ -28,6 +28,20 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield project
 
 
+def test_results_print_themselves_on_a_line(project: Project) -> None:
+    (commit, *_) = project.lake.log()
+    shown = [project.check(), project.audit(), project.models, project.lake.diff("main", "main"), commit]
+    assert [repr(each) for each in shown] == [
+        f"<CheckResult {project.check().counts}>",
+        f"<AuditResult main: {project.audit().counts}>",
+        repr(dict(project.models)),
+        "<Diff of main and main: 0 tables>",
+        f"<Commit {commit.short_id} of {commit.at:%Y-%m-%d %H:%M:%SZ} by {commit.by}: {commit.message or commit.kind}>",
+    ]
+    assert repr(project.models["gold.revenue"]) == "<Model gold.revenue: full, models/gold/revenue.sql>"
+    assert project.lake.log().to_dict()[0] == commit.to_dict()
+
+
 def test_results_show_themselves(project: Project) -> None:
     plan = project.plan()
     shown = {

@@ -32,6 +32,10 @@ def test_a_run_tells_of_itself_and_gives_what_came_of_it(shop: MakeShop) -> None
     assert (result.rows_added, result.built) == (4, ("raw.orders", "gold.revenue"))
     assert result.to_dict()["run"] == project.run_record(str(result.id)).to_dict()
     assert "gold.revenue" in result._repr_html_()
+    assert result.commit is not None
+    assert repr(result) == f"<RunResult run {result.id}: published, commit {result.commit.short_id}, 2 models built>"
+    assert repr(project.runs()[0]).startswith(f"<Run {result.id} for main: succeeded, started 20")
+    assert "gold.revenue" in project.run_record(str(result.id))._repr_html_()
     assert project.run().state is RunState.NOTHING
     it.write({"models/gold/revenue.sql": FILES["models/gold/revenue.sql"].replace("sum(", "max(")})
     assert project.run().built == ("gold.revenue",)  # what was edited is seen

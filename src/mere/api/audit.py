@@ -54,6 +54,9 @@ class AuditResult:
             (_MARKS[each.state], each.table, each.audit, each.state, each.message) for each in self.findings
         ]
 
+    def __repr__(self) -> str:
+        return f"<AuditResult {self.at}: {self.counts}>"
+
     def _repr_html_(self) -> str:
         lines = [*(f"{table} is not built on {self.at}" for table in self.missing)]
         return notebook.shown(self.counts, notebook.table(*self.summary), notebook.lines(lines))

@@ -36,6 +36,9 @@ class CheckResult:
         counts = f"{counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"
         return f"{counted(self.models, 'model')}: {counts}" if self.models else counts
 
+    def __repr__(self) -> str:
+        return f"<CheckResult {self.counts}>"
+
     def _repr_html_(self) -> str:
         columns = [Column("severity"), Column("rule"), Column("place"), Column("message"), Column("remedy")]
         rows = [

@@ -20,6 +20,7 @@ from mere.pipeline.run.leased import Stopped
 from mere.pipeline.run.record import said
 from mere.text import notebook
 from mere.text.notebook import Column
+from mere.text.words import counted
 
 # What is to be done: made when the run begins, so that what goes wrong with it is told, too. None: nothing.
 Prepare = Callable[[], tuple[request.Project, request.Request] | None]
@@ -65,6 +66,11 @@ class RunResult:
     @property
     def seconds(self) -> float | None:
         return self.record.seconds if self.record else None
+
+    def __repr__(self) -> str:
+        run = f" run {self.id}" if self.record else ""
+        commit = f", commit {self.commit.short_id}" if self.commit else ""
+        return f"<RunResult{run}: {self.state}{commit}, {counted(len(self.built), 'model')} built>"
 
     def _repr_html_(self) -> str:
         if self.record is None:

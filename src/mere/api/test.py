@@ -49,6 +49,9 @@ class TestResult:
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         return f"{counted(len(self.outcomes), 'test')}: {len(self.passed):,} passed{failed}"
 
+    def __repr__(self) -> str:
+        return f"<TestResult {self.counts}>"
+
     def _repr_html_(self) -> str:
         columns = [Column(""), Column("model"), Column("test"), Column("seconds", True), Column("message")]
         rows = [

@@ -144,6 +144,9 @@ class Model:
         """What is compared to know whether the code changed."""
         return self.body.text if isinstance(self.body, Sql) else self.body.code
 
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {self.kind}, {self.file}>"
+
     @property
     def quarantines(self) -> bool:
         """Whether rows of its query may go to its quarantine."""

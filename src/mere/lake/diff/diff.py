@@ -18,6 +18,7 @@ from mere.names import TableName
 from mere.ranges import at_least
 from mere.text import notebook
 from mere.text.notebook import Column
+from mere.text.words import counted
 
 if TYPE_CHECKING:
     from mere.lake.diff.rows import RowDiff
@@ -113,6 +114,9 @@ class Diff:
     after: TableSet
     tables: tuple[TableDiff, ...]
     namespaces: tuple[Setting, ...] = ()  # properties of namespaces
+
+    def __repr__(self) -> str:
+        return f"<Diff of {self.before.ref} and {self.after.ref}: {counted(len(self.tables), 'table')}>"
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.namespaces)

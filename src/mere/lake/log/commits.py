@@ -150,6 +150,9 @@ class Commit:
             "changes": [change.to_dict() for change in self.changes],
         }
 
+    def __repr__(self) -> str:
+        return f"<Commit {self.short_id} of {moment(self.at)} by {self.by}: {self.message or self.kind}>"
+
     def _repr_html_(self) -> str:
         title = f"commit {self.short_id} of {moment(self.at)} by {self.by}: {self.message or self.kind}"
         return notebook.shown(title, notebook.lines(change_lines(self.changes)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 from mere.lake.log.commits import Commit, change_lines
 from mere.text import notebook
@@ -23,6 +24,10 @@ class Log:
 
     def __repr__(self) -> str:
         return f"<Log of {self.ref}>"
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """What `mere log --json` prints, of all commits."""
+        return [each.to_dict() for each in self]
 
     def _repr_html_(self) -> str:
         """The newest commits."""

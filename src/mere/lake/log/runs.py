@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 from mere.errors import LakeError
 from mere.lake.log.process import Process
+from mere.text import notebook
+from mere.text.notebook import Column
+from mere.text.words import moment
 
 BEAT = timedelta(seconds=10)
 _MISSED = 3  # beats, after which nobody believes that it lives
@@ -37,6 +40,15 @@ class Run:
     beat_at: datetime  # when it last said that it lives
     ended_at: datetime | None = None
     about: Mapping[str, Any] = field(default_factory=dict)  # as JSON has it: models, timings, audits
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} for {self.target}: {self.status}, started {moment(self.started_at)}>"
+
+    def _repr_html_(self) -> str:
+        columns = [Column("model"), Column("state"), Column("attempt", True)]
+        rows = [(name, each["state"], each["attempt"]) for name, each in self.models.items()]
+        error = [str(self.about["error"])] if self.about.get("error") else []
+        return notebook.shown(repr(self).strip("<>"), notebook.table(columns, rows), notebook.lines(error))
 
     def to_dict(self) -> dict[str, Any]:
         return {

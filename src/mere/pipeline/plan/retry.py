@@ -19,6 +19,7 @@ from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.state.state import PROPERTY
 from mere.project.graph import Graph
 from mere.project.model import Model, Time
+from mere.text.words import counted
 from mere.windows import NEVER, Span, Spans, instant
 
 
@@ -37,6 +38,9 @@ class Quarantine:
     of: TableName
     rows: int
     held: tuple[Held, ...]  # a row that breaks two rules is in two of them
+
+    def __repr__(self) -> str:
+        return f"<Quarantine of {self.of}: {counted(self.rows, 'row')}>"
 
     @property
     def by_rule(self) -> dict[str, int]:
