@@ -128,7 +128,7 @@ def test_branch_write_publish_log_revert(mere: Shell, engine: Foreign) -> None:
     assert mere.json("tables", "--at", "dev")["tables"][1]["rows"] == 7
     dry = mere("publish", "dev", "--dry-run").stdout
     assert dry.startswith("would publish dev into main: 2 changes\n")
-    assert "    changed gold.orders  +4 rows, +1 files\n" in dry
+    assert "    changed gold.orders  +4 rows, +1 file\n" in dry
     done = mere.json("publish", "dev", "-m", "both")
     assert [(c["namespace"], c["name"], c["verb"]) for c in done["changes"]] == [
         ("gold", "cities", "created"),
@@ -279,7 +279,7 @@ def test_a_run_that_is_not_to_finish_is_ended(mere: Shell) -> None:
 
 def test_drop_is_for_one_branch(mere: Shell, engine: Foreign) -> None:
     mere("branch", "create", "dev")
-    assert "dropped gold.orders  -3 rows, -1 files" in mere("drop", "gold.orders", "--on", "dev").stdout
+    assert "dropped gold.orders  -3 rows, -1 file" in mere("drop", "gold.orders", "--on", "dev").stdout
     assert "no tables on dev" in mere("tables", "--at", "dev").stdout
     assert "Did you mean gold.orders?" in mere("drop", "gold.order", exit_code=1).stderr
 

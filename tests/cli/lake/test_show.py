@@ -117,7 +117,7 @@ def test_diff_counts_companions_and_shows_their_rows_when_they_are_named(mere: S
     assert "changed gold.t__loads" not in shown
     assert "changed gold.alone__loads" in shown, "it belongs to nothing"
     named = mere("diff", "later", "--rows", "--table", "gold.t__loads").stdout
-    assert "changed gold.t__loads  +1 rows" in named
+    assert "changed gold.t__loads  +1 row" in named
     assert "and 1 companion of these tables: gold.t__quarantine" in named
     assert "changed gold.t__loads" in mere("diff", "later").stdout
     assert [each["table"] for each in mere.json("diff", "later", "--rows")["rows"]] == ["gold.alone__loads", "gold.t"]

@@ -7,8 +7,10 @@ from typing import Any, cast
 from mere.api.events import event_of
 from mere.cli.project.events import line_of
 from mere.errors import RunFailed
+from mere.lake.diff.diff import Setting
+from mere.lake.diff.lines import namespace_line
 from mere.lake.lake import Lake
-from mere.lake.log.commits import Change, Entry, Key, Kind, Space, change_lines
+from mere.lake.log.commits import Change, Entry, Key, Kind, Space, Stats, change_lines, growth
 from mere.names import TableName
 from mere.pipeline.run.record import said
 from mere.pipeline.run.request import Event
@@ -91,6 +93,16 @@ def test_a_failure_without_a_text_is_a_line_too() -> None:
 
 def test_tables_that_were_compared_are_a_line() -> None:
     assert line("audited", audits=[audited("ok")]) == "✓ silver.orders  1 audit passed"
+
+
+def test_one_row_is_one_row_and_a_renamed_table_is_one_line() -> None:
+    entry = Entry(Kind.TABLE, "1.json")
+    keys = [Key(Space.RELATION, "gold", name) for name in ("p", "q")]
+    assert list(change_lines([Change(keys[0], entry, None), Change(keys[1], None, entry)])) == [
+        "renamed gold.p to gold.q"
+    ]
+    assert growth(Stats(rows_added=1, files_added=1, files_removed=1)) == "+1 row, +1 -1 files"
+    assert namespace_line(Setting("namespace gold", None, "true")) == "created namespace gold"
 
 
 def test_what_a_namespace_is_made_with_is_no_news() -> None:

@@ -103,10 +103,24 @@ def test_a_mistake_in_a_model_is_told_with_its_place(api: Api, project: Project)
     assert api.get("runs") == []
 
 
+def test_a_remedy_names_members_and_requests_not_flags_and_commands(api: Api) -> None:
+    for method, path, body, said in (
+        ("POST", "runs", {"sample": "200%", "on": "dev"}, "`sample` 200%"),
+        ("POST", "publish", {"branch": "dev", "into": "dev"}, "Name another branch with `into`."),
+        ("GET", "runs/nosuch", None, "See them with: GET /runs"),
+        ("GET", "diff?to=main", None, "GET /diff?from=main&to=main"),
+    ):
+        message = api.refused(method, path, json=body)[1] if body else api.refused(method, path)[1]
+        assert said in message, message
+        assert "--" not in message
+
+
 def test_what_is_wrong_in_a_project_is_no_fault_of_the_server() -> None:
     def below(kind: type[MereError]) -> list[type[MereError]]:
         return [kind, *(each for one in kind.__subclasses__() for each in below(one))]
 
     for kind in below(MereError):
+        if kind.__module__ != MereError.__module__:  # one of these in other words, and made of other things
+            continue
         error = kind([]) if issubclass(kind, ProjectError) else kind("it is wrong")
         assert of_any(error).status in (400, 403, 404, 409, 422, 503), kind

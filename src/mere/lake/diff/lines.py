@@ -16,7 +16,7 @@ _WIDTH = 80  # of a value
 
 
 def table_line(table: TableDiff) -> str:
-    """`changed gold.orders  +5 -1 rows, +1 files, +2.1 KB`"""
+    """`changed gold.orders  +5 -1 rows, +1 file, +2.1 KB`"""
     kind = "view " if table.kind == "view" else ""
     name = f"{table.was} to {table.table}" if table.was else f"{table.table}"
     grown = growth(table.amounts)
@@ -61,6 +61,9 @@ def short(value: str | None) -> str:
 
 
 def namespace_line(setting: Setting) -> str:
+    """`created namespace gold`, or what became of one of its properties."""
+    if not setting.name.endswith(")"):
+        return f"{'created' if setting.old is None else 'dropped'} {setting.name}"
     return f"{setting.name}: {_values(setting.old, setting.new)}"
 
 

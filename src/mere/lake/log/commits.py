@@ -174,18 +174,20 @@ def difference(before: Entries, after: Entries) -> dict[Key, Change]:
 
 
 def growth(stats: object) -> str:
-    """`+5 -1 rows, +1 files`, of whatever counts rows, files and perhaps bytes; nothing of None."""
+    """`+5 -1 rows, +1 file`, of whatever counts rows, files and perhaps bytes; nothing of None."""
     parts = []
     for noun, unit in (("rows", "rows"), ("files", "files"), ("bytes", "")):
         counts = (("+", getattr(stats, f"{noun}_added", 0)), ("-", getattr(stats, f"{noun}_removed", 0)))
-        text = " ".join(f"{sign}{f'{n:,}' if unit else size(n)}" for sign, n in counts if n)
+        there = [(sign, n) for sign, n in counts if n]
+        text = " ".join(f"{sign}{f'{n:,}' if unit else size(n)}" for sign, n in there)
         if text:
-            parts.append(f"{text} {unit}".strip())
+            one = [n for _, n in there] == [1]
+            parts.append(f"{text} {unit[:-1] if one else unit}".strip())
     return ", ".join(parts)
 
 
 def change_line(change: Change) -> str:
-    """`changed gold.orders  +5 -1 rows, +1 files`"""
+    """`changed gold.orders  +5 -1 rows, +1 file`"""
     is_view = change.kind is Kind.VIEW
     grown = "" if is_view or change.key.space is Space.PROPERTY else growth(change.stats)
     return f"{change.verb} {'view ' if is_view else ''}{change.key}" + (f"  {grown}" if grown else "")
@@ -199,6 +201,13 @@ def change_lines(changes: Iterable[Change]) -> Iterator[str]:
         for each in changes
         if each.key.space is Space.PROPERTY and each.key.name == "exists" and each.old is None
     }
+    there = {each.new: each for each in changes if each.old is None and each.key.space is Space.RELATION}
+    gone = {each.old: each for each in changes if each.new is None and each.key.space is Space.RELATION}
+    renamed = {gone[entry]: there[entry] for entry in gone if entry in there}
     for each in changes:
-        if each.key.space is not Space.PROPERTY or each.key.name == "exists" or each.key.namespace not in made:
+        if each in renamed:
+            yield f"renamed {'view ' if each.kind is Kind.VIEW else ''}{each.key} to {renamed[each].key}"
+        elif each in renamed.values():
+            continue
+        elif each.key.space is not Space.PROPERTY or each.key.name == "exists" or each.key.namespace not in made:
             yield change_line(each)

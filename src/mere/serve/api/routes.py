@@ -10,12 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+from mere.errors import MereError
 from mere.serve.api.openapi import PATH as DESCRIPTION
 from mere.serve.api.openapi import document
 from mere.serve.api.started import Starter
-from mere.serve.api.verb import Call, Verb, decoded
+from mere.serve.api.verb import Call, Verb, decoded, spoken
 from mere.serve.api.verbs import VERBS
 from mere.serve.http.answering import Answer, Encoded, Threads
+from mere.serve.http.errors import HttpError
 from mere.text.values import plain
 
 if TYPE_CHECKING:
@@ -53,7 +55,15 @@ def _answer(verb: Verb, lake: Lake, project: Project | None, starter: Starter) -
             project,
             starter,
         )
-        return _json(orjson.dumps(verb.handler(call), default=plain), verb.status)
+        try:
+            found = verb.handler(call)
+        except HttpError as error:
+            error.message = spoken(error.message, verb)
+            raise
+        except MereError as error:
+            error.message, error.remedy = spoken(error.message, verb), error.remedy and spoken(error.remedy, verb)
+            raise
+        return _json(orjson.dumps(found, default=plain), verb.status)
 
     return answer
 

@@ -32,7 +32,7 @@ _REMEMBERED = 100  # runs that waited
 _LONGEST = 4000  # of what is told of a process that failed, in letters
 
 # The members of a request, by the flags that say the same; True: the flag stands alone.
-_FLAGS: Mapping[str, str] = {
+FLAGS: Mapping[str, str] = {
     "on": "--on",
     "start": "--from",
     "end": "--to",
@@ -52,7 +52,7 @@ _FLAGS: Mapping[str, str] = {
 def arguments(asked: Mapping[str, Any]) -> list[str]:
     """What a run is asked for, as a command line has it. Nothing in it can be taken for another flag."""
     found = []
-    for name, flag in _FLAGS.items():
+    for name, flag in FLAGS.items():
         value = asked.get(name)
         if value is True:
             found.append(flag)
