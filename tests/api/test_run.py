@@ -54,6 +54,15 @@ def test_a_run_that_fails_raises_with_its_record_and_goes_on(shop: MakeShop) -> 
     assert project.run(resume=run.id).state is RunState.PUBLISHED
 
 
+def test_a_run_that_built_nothing_points_to_no_branch(shop: MakeShop) -> None:
+    _, project = shop({"models/gold/x.sql": "SELECT raise_error('no such luck') AS x\n"})
+    with pytest.raises(RunFailed) as failed:
+        project.run()
+    assert "main was left as it was. Nothing was built." in failed.value.message
+    assert "Look at it" not in str(failed.value.remedy)
+    assert "--resume" in str(failed.value.remedy)
+
+
 def test_a_resumed_run_keeps_its_message_unless_it_is_given_another(shop: MakeShop) -> None:
     it, project = shop(FILES)
     messages = []

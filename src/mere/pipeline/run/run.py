@@ -16,7 +16,7 @@ from mere.audits.audit import Audit
 from mere.errors import LakeConflict, LeaseHeld, MereError, RunFailed
 from mere.lake import faults
 from mere.lake.iceberg.properties import RUN
-from mere.lake.log.commits import Commit
+from mere.lake.log.commits import Commit, Space
 from mere.lake.log.fence import Fence
 from mere.lake.log.runs import Run
 from mere.lake.refs.leases import Held
@@ -406,7 +406,18 @@ class _Running:
 
     @property
     def _untouched(self) -> str:
-        return f"{self.request.on} was left as it was. What was built is on the branch {self.branch}."
+        built = f"What was built is on the branch {self.branch}." if self._has_built else "Nothing was built."
+        return f"{self.request.on} was left as it was. {built}"
+
+    @property
+    def _has_built(self) -> bool:
+        """Whether there is a table or view on the branch that it has not from its target."""
+        store = self.lake.store
+        ours, theirs = store.ref(self.branch), store.ref(self.request.on)
+        if ours is None or theirs is None:
+            return False
+        own = store.divergence(ours, theirs).source
+        return any(change.key.space is Space.RELATION for commit in own for change in commit.changes)
 
     def _refuse_failures(self) -> None:
         failures = {name: each.error for name, each in self.record.outcomes.items() if isinstance(each, Failure)}
@@ -428,4 +439,5 @@ class _Running:
         audited = next((name for name, error in failed.items() if isinstance(error, AuditFailed)), None)
         look = f"sql --at {self.branch} 'from {audited}'" if audited else f"tables --at {self.branch}"
         again = f"Fix it and resume:  mere run --resume {self.id}"
-        raise RunFailed("\n".join(lines), remedy="\n".join([*remedies, f"Look at it:  mere {look}", again]))
+        where = [f"Look at it:  mere {look}"] if self._has_built else []
+        raise RunFailed("\n".join(lines), remedy="\n".join([*remedies, *where, again]))
