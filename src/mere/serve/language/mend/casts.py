@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from mere.serve.language import types
+from mere.serve.language.mend import moments
 from mere.serve.language.mend.tree import call, cast, macro, number, text
 from mere.serve.protocol.port import PgError
 
@@ -73,7 +74,9 @@ def _of_literal(value: exp.Expr, type_: exp.DataType, name: str) -> exp.Expr:
     if name == "bool":
         return _boolean(written)
     if name in ("timestamp", "timestamptz", "time"):
-        value = text(re.sub(r"(?<![\d:.])(\d{1,2}:\d{2})(?![\d:])", r"\1:00", written))
+        value = text(re.sub(r"(?<![\d:.])(\d{1,2}:\d{2})(?![\d:])", r"\1:00", moments.plain(written, name)))
+    elif name == "date":
+        value = text(moments.plain(written, name))
     return cast(value, types.duckdb_type(type_))
 
 
