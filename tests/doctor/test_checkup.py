@@ -501,7 +501,7 @@ def test_a_damaged_jar_is_told_and_fetched_again(
     monkeypatch.setenv("MERE_HOME", str(tmp_path / "home"))
     (tmp_path / "home" / "jars").mkdir(parents=True)
     for path in kept:
-        os.link(path, tmp_path / "home" / "jars" / path.name)
+        (tmp_path / "home" / "jars" / path.name).symlink_to(path)
     damaged = jars.cached(jars.SQLITE)
     damaged.unlink()
     damaged.write_bytes(b"half of a jar")
