@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mere.api.events import Began, Built, Ended, Failed, Planned, Published, RunState
-from mere.errors import RunFailed
+from mere.api.events import Began, Building, Built, Ended, Event, Failed, Planned, Published, RunState
+from mere.errors import RunFailed, UsageError
 from tests.api.conftest import MakeShop
 
 FILES = {
@@ -79,6 +79,13 @@ def test_a_resumed_run_keeps_its_message_unless_it_is_given_another(shop: MakeSh
     assert messages == ["first", "another"]
 
 
+def test_windows_are_not_asked_of_a_model_without_any(shop: MakeShop) -> None:
+    _, project = shop(FILES)
+    project.run()
+    with pytest.raises(UsageError, match="gold.revenue: built as a whole"):
+        project.plan("gold.revenue", start="2026-01-01")
+
+
 def test_runs_of_several_threads_follow_each_other(shop: MakeShop) -> None:
     _, project = shop(FILES)
     with ThreadPoolExecutor() as pool:
@@ -97,6 +104,24 @@ def test_a_run_is_stopped_from_outside(shop: MakeShop) -> None:
     assert stopped.value.remedy == f"Go on with it: mere run --resume {run.id}"
     assert run.ended
     assert project.runs()[0].status == "cancelled"
+
+
+def test_an_exception_of_who_listens_stops_the_run_and_comes_out_as_it_is(shop: MakeShop) -> None:
+    _, project = shop(FILES)
+    heard: list[str] = []
+
+    def listen(event: Event) -> None:
+        heard.append(event.kind)
+        if isinstance(event, Building):
+            raise LookupError("a mistake of the caller")
+
+    with pytest.raises(LookupError, match="a mistake of the caller") as raised:
+        project.run(listen=listen)
+    run = project.runs()[0]
+    assert raised.value.__notes__ == [f"Raised by what listens to run {run.id}."]
+    assert heard.count("building") == 1
+    assert run.status == "cancelled"
+    assert project.run(resume=run.id).state == "published"
 
 
 def test_a_block_that_ends_by_an_exception_stops_its_run(shop: MakeShop) -> None:

@@ -105,10 +105,23 @@ class Attempt:
         self._settings = settings
         self._listener = listen
         self._telling = threading.Lock()
+        self._mistake: Exception | None = None  # of who listens
+        self._stop = threading.Event()
         self._started_at = datetime.now(UTC)
         self._record: Run | None = None
 
     def carry_out(self, prepare: Prepare, stop: threading.Event | None = None) -> RunResult:
+        """An exception of the listener stops the run, and comes out as it is once the run has ended."""
+        self._stop = stop or threading.Event()
+        try:
+            return self._told(prepare)
+        finally:
+            if self._mistake is not None:
+                if self._record is not None:
+                    self._mistake.add_note(f"Raised by what listens to run {self._record.id}.")
+                raise self._mistake
+
+    def _told(self, prepare: Prepare) -> RunResult:
         project = None
         try:
             prepared = prepare()
@@ -116,7 +129,7 @@ class Attempt:
                 result = RunResult(RunState.NOTHING)
             else:
                 project, asked = prepared
-                result = self._carried_out(project, asked, stop)
+                result = self._carried_out(project, asked)
         except BaseException as error:
             if self._record and project:
                 self._record = project.lake.run(self._record.id)
@@ -130,7 +143,7 @@ class Attempt:
         self._tell(Ended.from_about({"state": result.state, "commit": commit}))
         return result
 
-    def _carried_out(self, project: request.Project, asked: request.Request, stop: threading.Event | None) -> RunResult:
+    def _carried_out(self, project: request.Project, asked: request.Request) -> RunResult:
         def listen(happened: request.Event) -> None:
             event = event_of(happened)
             if isinstance(event, Began):
@@ -139,7 +152,7 @@ class Attempt:
 
         from mere.pipeline.run.run import run
 
-        done = run(project, asked, listen, stop)
+        done = run(project, asked, listen, self._stop)
         on = asked.on if done.run is None else done.run.target
         plan = Plan(done.plan, project.lake.at(on))
         state = RunState.SKIPPED if done.skipped else RunState.PUBLISHED if done.commit else RunState.NOTHING
@@ -147,9 +160,15 @@ class Attempt:
 
     def _tell(self, event: Event) -> None:
         """Models are built side by side, but who listens hears one thing at a time."""
-        if self._listener is not None:
-            with self._telling:
-                self._listener(event)
+        if self._listener is None:
+            return
+        with self._telling:
+            if self._mistake is None:
+                try:
+                    self._listener(event)
+                except Exception as error:
+                    self._mistake = error
+                    self._stop.set()
 
     def _tell_failure(self, error: BaseException) -> None:
         if isinstance(error, UsageError):  # what was asked wrong, who asked hears of

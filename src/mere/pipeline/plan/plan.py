@@ -6,10 +6,10 @@ are exact, where a plan can only say what a rebuilt input may touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mere.errors import PlanError
+from mere.errors import PlanError, UsageError
 from mere.names import TableName, near
 from mere.pipeline.plan.audits import with_key, with_unasked
 from mere.pipeline.plan.effects import Effects
@@ -32,6 +32,8 @@ def plan(graph: Graph, facts: Facts, selected: Iterable[TableName] | None = None
     wish = wish or Wish()
     chosen = set(graph.models if selected is None else selected)
     _refuse_missing(graph, facts, chosen)
+    if selected is not None and wish.only is not None:
+        _refuse_without_windows([graph.models[name] for name in chosen])
     steps: list[Step] = []
     effects = Effects()
     for model in graph.models.values():
@@ -68,6 +70,15 @@ def _refuse_missing(graph: Graph, facts: Facts, chosen: set[TableName]) -> None:
         raise PlanError(
             "\n".join(missing),
             remedy="Select what is missing as well (+MODEL), load the table, or correct its name. See mere tables.",
+        )
+
+
+def _refuse_without_windows(chosen: Sequence[Model]) -> None:
+    """--from and --to say which windows: of models that have none, nothing would be built, without a word."""
+    if chosen and not any(model.time is not None or has_windows(model) for model in chosen):
+        names = ", ".join(sorted(str(model) for model in chosen))
+        raise UsageError(
+            f"{names}: built as a whole, not window by window.", remedy="Leave out --from and --to, or select others."
         )
 
 

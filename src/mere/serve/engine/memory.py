@@ -7,6 +7,7 @@ import re
 import resource
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _OTHERWISE = 256 << 20  # bytes besides what DuckDB counts
 _BEYOND = 32 << 20  # bytes, to stop a statement in good order before the system refuses it more
 _AT_LEAST = 16 << 20  # bytes that a statement may take when it begins
 _INTERVAL = 0.02  # seconds between two looks
+_LOOKS = 50  # as long as memory may take to be written to
 _PATIENCE = 1.0  # seconds that a statement has to end before the next one is stopped
 _STATM = Path("/proc/self/statm")
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -65,20 +67,24 @@ class Ceiling:
     """How much the process may map while statements work. Of the rows that come at once, thousands, nobody can stop
     DuckDB: whatever makes more of them than there is memory for gets none from the system, and its statement fails.
 
-    It moves with what is in memory: what was freed and is still mapped does not count."""
+    It moves with what is in memory: what was freed and is still mapped does not count. What was mapped just now does,
+    as it is yet to be written to: of what is mapped and not in memory, only that counts as freed which stays so."""
 
     def __init__(self, most: int) -> None:
         self._most = self._present = most
+        self._beside: deque[int] = deque(maxlen=_LOOKS)  # bytes that were mapped and not in memory
         _, self._without = resource.getrlimit(resource.RLIMIT_DATA)
 
     def begin(self, used: int) -> None:
         """With some room in any case: what is taken already may be nobody's to give back."""
         self._present = max(self._most, used + _AT_LEAST)
+        self._beside.clear()
         self.follow(used)
 
     def follow(self, used: int) -> None:
         if now := mapped():
-            self._set(now + max(0, self._present - used))
+            self._beside.append(now - used)
+            self._set(max(self._present, used) + min(self._beside))
 
     def lift(self) -> None:
         self._set(self._without)
