@@ -82,7 +82,7 @@ def test_a_resumed_run_keeps_its_message_unless_it_is_given_another(shop: MakeSh
 def test_windows_are_not_asked_of_a_model_without_any(shop: MakeShop) -> None:
     _, project = shop(FILES)
     project.run()
-    with pytest.raises(UsageError, match="gold.revenue: built as a whole"):
+    with pytest.raises(UsageError, match="built as a whole, not window by window"):
         project.plan("gold.revenue", start="2026-01-01")
 
 

@@ -166,7 +166,7 @@ class Attempt:
             if self._mistake is None:
                 try:
                     self._listener(event)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - it is the caller's, and comes out in the end
                     self._mistake = error
                     self._stop.set()
 
