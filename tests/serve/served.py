@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,3 +65,10 @@ def served(
         yield found
     finally:
         found.stop()
+
+
+def eventually(met: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.01)

@@ -302,12 +302,12 @@ class Project:
         def prepare() -> tuple[request.Project, request.Request]:
             return prepared(select, options, self.vars, self._read, self.lake.run)
 
-        return self._attempt(spelled(options.get("on") or MAIN), listen).carry_out(prepare, stop)
+        return self._attempt(spelled(options.get("on") or MAIN), listen, stop).carry_out(prepare)
 
-    def _attempt(self, on: str, listen: Listener | None) -> Attempt:
+    def _attempt(self, on: str, listen: Listener | None, stop: threading.Event | None = None) -> Attempt:
         from mere.api.run import Attempt
 
-        return Attempt(on, self._settings_if_right, listen)
+        return Attempt(on, self._settings_if_right, listen, stop)
 
     def _settings_if_right(self) -> config.Project | None:
         try:

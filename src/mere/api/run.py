@@ -100,28 +100,33 @@ def _cells(of: Outcome) -> tuple[object, ...]:
 class Attempt:
     """Around all of a run, also what comes before it: if that fails, who listens and the project's hooks hear of it."""
 
-    def __init__(self, on: str, settings: Callable[[], config.Project | None], listen: Listener | None) -> None:
+    def __init__(
+        self,
+        on: str,
+        settings: Callable[[], config.Project | None],
+        listen: Listener | None,
+        stop: threading.Event | None = None,
+    ) -> None:
         self._on = on
         self._settings = settings
         self._listener = listen
         self._telling = threading.Lock()
         self._mistake: Exception | None = None  # of who listens
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
         self._started_at = datetime.now(UTC)
         self._record: Run | None = None
 
-    def carry_out(self, prepare: Prepare, stop: threading.Event | None = None) -> RunResult:
+    def carry_out(self, prepare: Prepare) -> RunResult:
         """An exception of the listener stops the run, and comes out as it is once the run has ended."""
-        self._stop = stop or threading.Event()
         try:
-            return self._told(prepare)
+            return self._reported(prepare)
         finally:
             if self._mistake is not None:
                 if self._record is not None:
                     self._mistake.add_note(f"Raised by what listens to run {self._record.id}.")
                 raise self._mistake
 
-    def _told(self, prepare: Prepare) -> RunResult:
+    def _reported(self, prepare: Prepare) -> RunResult:
         project = None
         try:
             prepared = prepare()

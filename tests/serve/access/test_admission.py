@@ -24,9 +24,8 @@ from mere.serve.session.log import Log
 from mere.serve.session.pool import Pool
 from tests.serve import raw
 from tests.serve.plain import PlainBackend
-from tests.serve.postgres.test_fuzz import eventually
 from tests.serve.raw import Raw, query
-from tests.serve.served import Served, served
+from tests.serve.served import Served, eventually, served
 
 
 class Clock:

@@ -27,9 +27,9 @@ from mere.serve.session.backend import LakeBackend
 from tests.serve import raw
 from tests.serve.asking import failure, rows
 from tests.serve.plain import PlainBackend
-from tests.serve.postgres.test_fuzz import eventually, memory
+from tests.serve.postgres.test_fuzz import memory
 from tests.serve.raw import Raw, query, sqlstates
-from tests.serve.served import Served, served
+from tests.serve.served import Served, eventually, served
 
 INT_ARRAY = 1007
 

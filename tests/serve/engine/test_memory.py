@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from mere.serve.engine import memory
 from mere.serve.engine.memory import Watch
 from mere.serve.language import guard
 from mere.serve.protocol.port import PgError
+from tests.serve.served import eventually
 
 MEGABYTE = 1 << 20
 LIMIT = 300 * MEGABYTE
@@ -92,13 +93,6 @@ class Victim:
         self.connection.close()
         self.process.terminate()
         self.process.communicate(timeout=60)
-
-
-def eventually(met: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not met():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

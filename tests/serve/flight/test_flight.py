@@ -45,8 +45,7 @@ from tests.lake import orders
 from tests.serve import shop
 from tests.serve.asking import declared
 from tests.serve.hostile import HOSTILE
-from tests.serve.postgres.test_protocol import eventually
-from tests.serve.served import Served
+from tests.serve.served import Served, eventually
 
 ROLES = declared(
     {

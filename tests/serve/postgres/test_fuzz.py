@@ -8,7 +8,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import psycopg
@@ -23,7 +23,7 @@ from mere.serve.protocol.port import PgError
 from tests.serve import raw
 from tests.serve.plain import PlainBackend
 from tests.serve.raw import Raw, query, rows
-from tests.serve.served import Served, served
+from tests.serve.served import Served, eventually, served
 
 WIDE = "select i, repeat('x', 500) as x from range(100000000000) t(i)"
 
@@ -48,13 +48,6 @@ def still_there(server: Served) -> Iterator[None]:
         assert rows(client.ask(query("select 42"))) == [[b"42"]]
     eventually(lambda: server.server.metrics.connections == 0)
     eventually(lambda: server.server._pool.at_work == 0)
-
-
-def eventually(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not met():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
 
 
 def memory() -> int:

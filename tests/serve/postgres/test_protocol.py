@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -14,7 +13,7 @@ from mere.serve.protocol import types
 from tests.serve import raw
 from tests.serve.plain import PlainBackend
 from tests.serve.raw import Raw, letters, query, rows, sqlstates, tags
-from tests.serve.served import Served, served
+from tests.serve.served import Served, eventually, served
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +31,6 @@ def server(backend: PlainBackend) -> Iterator[Served]:
 def client(server: Served) -> Iterator[Raw]:
     with Raw(server.port) as found:
         yield found
-
-
-def eventually(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not met():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
 
 
 # The start

@@ -26,9 +26,9 @@ from mere.serve.access.scram import Verifier
 from mere.serve.session.log import Entry, Log, masked
 from tests.serve import raw
 from tests.serve.plain import PlainBackend, PlainSession
-from tests.serve.postgres.test_protocol import SLOW, eventually
+from tests.serve.postgres.test_protocol import SLOW
 from tests.serve.raw import Raw, query, rows
-from tests.serve.served import served
+from tests.serve.served import eventually, served
 
 # The audit log
 
