@@ -279,6 +279,7 @@ def test_a_second_signal_does_not_wait() -> None:
         port, monitor = started.about["port"], started.about["monitor_port"]
         with psycopg.connect(f"host=127.0.0.1 port={port} dbname=main user=ann password=s3cret") as connection:
             waiting = threading.Thread(target=lambda: _ignored(connection))
+            eventually(lambda: "workers 0/" in fetch(monitor, "/health")[1])  # its login was a job, too
             waiting.start()
             eventually(lambda: "workers 1/" in fetch(monitor, "/health")[1])
             started.process.send_signal(signal.SIGINT)
