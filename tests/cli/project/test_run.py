@@ -57,6 +57,14 @@ def test_a_built_model_is_one_line_with_its_rows_time_and_audits() -> None:
     assert line_of(event_of(Event("built", ORDERS, view)), lambda: LAKE) == "✓ silver.orders  view made  2.0 s"
 
 
+def test_what_is_only_audited_is_not_said_to_be_made() -> None:
+    for kind in ("view", "full"):
+        about = {**BUILT, "state": "built", "kind": kind, "action": "audit", "audits": [audited("ok")]}
+        assert line_of(event_of(Event("built", ORDERS, about)), lambda: LAKE) == (
+            "✓ silver.orders  audited again, nothing built  2.0 s  1 audit passed"
+        )
+
+
 def test_windows_are_shown_with_the_reason() -> None:
     why = "2 days: 2024-02-11, 2024-02-12: late rows in bronze.orders"
     assert line(action="windows", reasons=[why], rows_removed=9) == (

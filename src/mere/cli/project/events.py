@@ -253,6 +253,8 @@ def _first_line(text: str) -> str:
 
 
 def _growth(event: Built) -> str:
+    if event.action == Action.AUDIT:
+        return "audited again, nothing built"
     if event.model_kind == Kind.VIEW:
         return "view made"
     added, removed = event.rows_added, event.rows_removed
