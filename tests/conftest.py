@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from hypothesis import settings
 from tests.memory import give_back, use_memory
 
 if TYPE_CHECKING:
-    from mere import Session
+    from mere import Lake, Session
+    from mere.engine.warm.discovery import Engine
     from tests.order import FromBothEnds
     from tests.services.postgres import Postgres
     from tests.services.rest import RestServer
@@ -105,6 +107,35 @@ def spark_on(warm_jvm: None) -> Iterator[OpenSession]:
     yield open_session
     for each in opened:
         each.stop()
+
+
+@pytest.fixture(scope="session")
+def warm_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    from mere import Lake
+
+    with Lake.create(tmp_path_factory.mktemp("warm") / "lake") as lake:
+        yield lake
+
+
+@pytest.fixture(scope="session")
+def warm_engine(warm_lake: Lake) -> Iterator[Engine]:
+    """One for the whole suite, of `warm_lake`; a test may use any lake on it."""
+    from mere.config import SparkSettings
+    from mere.engine.warm import engine as warm
+
+    # Kept for longer than a run of the suite.
+    engine, new = warm.start(warm_lake.location, SparkSettings(memory="1g"), idle=timedelta(hours=2))
+    assert new
+    yield engine
+    warm.stop(warm_lake.location, now=True)
+
+
+@pytest.fixture
+def no_jvm_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: `session` finds no JVM that runs already, and looks for a warm engine."""
+    from mere.engine import session as module
+
+    monkeypatch.setattr(module, "_driver", None)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from mere.engine import door
+from mere.engine import door, front
 
 if TYPE_CHECKING:
     from mere.api.project import Project
@@ -38,6 +38,15 @@ def _open_rest_catalog(lake: door.Lake, *, author: str, signs: bool, check: Call
 
 # The engine stands below the server that it needs for `catalog: rest`: they meet here.
 door.opener = _open_rest_catalog
+
+
+def _open_front(backend: front.Backend, terms: front.Terms) -> front.Front:
+    from mere.serve.spark.front import opened
+
+    return opened(backend, terms)
+
+
+front.opener = _open_front
 
 
 def __getattr__(name: str) -> Any:

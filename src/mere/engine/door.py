@@ -31,8 +31,8 @@ class Server(Protocol):
 
     @property
     def uri(self) -> str: ...
-    def token(self, ref: str) -> str:
-        """By which this ref can be read and written, and no other."""
+    def token(self, ref: str, author: str | None = None) -> str:
+        """By which this ref can be read and written, and no other; in the name of the author, or of the session's."""
         ...
 
     def close(self) -> None: ...
@@ -60,11 +60,12 @@ class Door:
             assert opener is not None
             self._server = opener(lake, author=author, signs=settings.signed, check=check)
 
-    def spark_catalog(self, ref: str) -> Catalog:
+    def spark_catalog(self, ref: str, author: str | None = None) -> Catalog:
+        """`author`: of what is written, if it is not the session's. A server at `uri` goes by its token."""
         if self._server is None:
             return self._lake.spark_catalog(ref, self._settings)
         name = self._lake.catalog_name(ref)
-        own = replace(self._settings, uri=self._server.uri, token=self._server.token(name))
+        own = replace(self._settings, uri=self._server.uri, token=self._server.token(name, author))
         return self._lake.spark_catalog(name, own)
 
     def close(self) -> None:

@@ -26,6 +26,8 @@ class Work(Enum):
     # Many small runs: the optimising compiler doubled the first one (17 CPU seconds for 8.5, ten models) and had not
     # paid back after fifteen (3.1 a run for 2.1). Memory goes back to the system when nothing is run.
     WARM = (*QUICK_COMPILER, "-XX:+UseG1GC", "-XX:G1PeriodicGCInterval=30000")
+    # Anything, for days, of several users: a compiler that optimises what stays, and short pauses.
+    SERVER = ("-XX:+UseG1GC",)
 
     @classmethod
     def of(cls, read_bytes: int) -> Work:

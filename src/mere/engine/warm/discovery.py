@@ -36,6 +36,11 @@ class Engine:
     log: str
     jvm: int  # its process
     failure: str | None = None  # why it ended, if it did not mean to
+    ui: str | None = None  # the address of Spark's web UI
+    # Where it serves clients that mere has not started, and what they have to show. It may come later.
+    front: str | None = field(default=None, compare=False)
+    secret: str | None = field(default=None, compare=False, repr=False)
+    monitor: str | None = field(default=None, compare=False)
 
     @classmethod
     def from_json(cls, text: str) -> Engine:
@@ -58,9 +63,10 @@ class Place:
     folder: Path
 
     @classmethod
-    def of(cls, location: str) -> Place:
+    def of(cls, location: str, *, shared: bool = False) -> Place:
+        """`shared`: of the engine that others use, beside the one of this user."""
         key = hashlib.sha256(f"{os.getuid()}\0{location}".encode()).hexdigest()[:16]
-        return cls(mere_home() / "engines" / key)
+        return cls(mere_home() / "engines" / (f"{key}-shared" if shared else key))
 
     @property
     def file(self) -> Path:
@@ -79,6 +85,16 @@ class Place:
     def clients(self) -> Path:
         return self.folder / "clients"
 
+    @property
+    def wish(self) -> Path:
+        """For a front, from whoever wants to give its address to another program."""
+        return self.folder / "wish.json"
+
+    @property
+    def usage(self) -> Path:
+        """Of the front, written with the pulse."""
+        return self.folder / "usage.json"
+
     def make(self) -> None:
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         for folder in (self.folder, self.clients):
@@ -86,11 +102,23 @@ class Place:
 
     def write(self, engine: Engine) -> None:
         """Never readable by others, not even for a moment."""
-        unfinished = self.folder / f".engine.{os.getpid()}"
+        self.put(self.file, asdict(engine))
+
+    def put(self, path: Path, content: Mapping[str, object]) -> None:
+        """A file of this folder, which appears when it is whole."""
+        unfinished = self.folder / f".{path.stem}.{os.getpid()}"
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump(asdict(engine), file)
-        unfinished.replace(self.file)
+            json.dump(content, file)
+        unfinished.replace(path)
+
+    def get(self, path: Path) -> dict[str, object]:
+        """What is in such a file; nothing if there is none."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def engine(self) -> Engine | None:
         """The engine that is alive."""

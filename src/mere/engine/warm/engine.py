@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 from mere.config import SparkSettings, default_author
 from mere.engine import client
 from mere.engine.connect import Connection
+from mere.engine.front import Terms
 from mere.engine.jvm.classpath import identity
 from mere.engine.jvm.jars import Jar
 from mere.engine.jvm.process import prepare
@@ -29,11 +31,20 @@ from mere.engine.warm.pulse import SILENCE, Pulse
 from mere.errors import EngineError
 
 IDLE = timedelta(minutes=10)
+GRACE = timedelta(minutes=1)
 _KEEPER = [sys.executable, "-m", "mere.engine.warm.keeper"]
 # The first thing that an engine does takes long where the machine is short of everything.
 ANSWER_SECONDS = 60.0
 _STOP_SECONDS = 15
 _SWITCH = "MERE_ENGINE"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An engine for others, which ends when it is told to. `grace`: what runs may go on for so long then."""
+
+    terms: Terms
+    grace: timedelta = GRACE
 
 
 class InUse(EngineError):
@@ -84,23 +95,52 @@ def _version(package: str) -> str:
         return "unknown"
 
 
-def running(location: str) -> Engine | None:
+def running(location: str, *, shared: bool = False) -> Engine | None:
     """The lake's engine; what tells of none is removed."""
-    place = Place.of(location)
+    place = Place.of(location, shared=shared)
     engine = place.engine()
     if engine is None:
         place.tidy()
     return engine
 
 
-def dead(location: str) -> Engine | None:
+def dead(location: str, *, shared: bool = False) -> Engine | None:
     """The lake's engine if it died, and who wants one next replaces it."""
-    return Place.of(location).dead()
+    return Place.of(location, shared=shared).dead()
 
 
 def sessions(location: str) -> list[str]:
     """That are open on the lake's engine."""
     return Place.of(location).sessions()
+
+
+def usage(location: str, *, shared: bool = False) -> tuple[list[tuple[str, str]], int]:
+    """Of the engine's front, a moment ago: user and id of each session, and how many queries run."""
+    place = Place.of(location, shared=shared)
+    found = place.get(place.usage)
+    listed, busy = found.get("sessions"), found.get("running")
+    sessions = [(str(user), str(id_)) for user, id_ in listed] if isinstance(listed, list) else []
+    return sessions, busy if isinstance(busy, int) else 0
+
+
+def front_of(location: str, engine: Engine, profile: str | None, lake: str | None) -> Engine:
+    """The engine, with an address and a secret for clients that mere has not started; made when first asked for."""
+    place = Place.of(location)
+    if engine.front is not None:
+        return engine
+    place.usage.unlink(missing_ok=True)
+    place.put(place.wish, {"profile": profile, "lake": lake})
+
+    def answered() -> bool:
+        found = place.engine()
+        return found is None or found.front is not None or "failure" in place.get(place.usage)
+
+    _within(ANSWER_SECONDS, answered)
+    found = place.engine()
+    if found is None or found.front is None:
+        why = place.get(place.usage).get("failure") or "it did not answer"
+        raise EngineError(f"The warm engine has no address for others: {why}", remedy=f"Its log: {engine.log}")
+    return found
 
 
 def is_switched_off() -> bool:
@@ -114,16 +154,16 @@ def is_expected(location: str, settings: SparkSettings) -> bool:
     return settings.keep_warm is not None or Place.of(location).file.is_file()
 
 
-def health(location: str, engine: Engine) -> Health:
+def health(location: str, engine: Engine, *, shared: bool = False) -> Health:
     """Asks the engine to do a little, which does not keep it from ending when nobody uses it."""
     client.load()  # its import is not the engine's time
     begun, failure = time.monotonic(), None
     try:
         session_id = str(uuid.uuid4())
-        _connect(Place.of(location), engine, session_id, session_id + PROBE).close()
+        _connect(Place.of(location, shared=shared), engine, session_id, session_id + PROBE).close()
     except (Ended, NoAnswer) as exc:
         failure = exc.message
-    return Health(time.monotonic() - begun, failure, Pulse.read(Place.of(location).pulse))
+    return Health(time.monotonic() - begun, failure, Pulse.read(Place.of(location, shared=shared).pulse))
 
 
 def find(location: str, settings: SparkSettings, drivers: Sequence[Jar] = ()) -> Engine | str:
@@ -218,7 +258,23 @@ def start(
             return engine, False
         if engine is not None:
             _make_way(place, engine, str(engine.differs(fits)))
-        return _spawn(place, replace(settings, remote=None, keep_warm=None, rest=None), drivers, idle, fits), True
+        return _spawn(place, settings, drivers, idle.total_seconds(), fits), True
+
+
+def share(location: str, settings: SparkSettings, drivers: Sequence[Jar], shared: Shared) -> tuple[Engine, bool]:
+    """The engine of the lake that others use, and whether it was started just now."""
+    place = Place.of(location, shared=True)
+    fits = {**wanted(settings, drivers), "set of options": repr((asdict(shared.terms), shared.grace))}
+    with place.starting():
+        engine = place.engine()
+        if engine is None:
+            return _spawn(place, settings, drivers, math.inf, fits, shared), True
+        if difference := engine.differs(fits):
+            raise InUse(
+                f"A shared engine is already running, at {engine.front}, with another {difference}.",
+                remedy="Stop it first: mere engine stop --shared",
+            )
+        return engine, False
 
 
 def _make_way(place: Place, engine: Engine, difference: str) -> None:
@@ -230,6 +286,21 @@ def _make_way(place: Place, engine: Engine, difference: str) -> None:
     _end(place, engine)
 
 
+def stop_shared(location: str, *, now: bool = False) -> Engine | None:
+    """End the engine that others use; None if there was none. What runs may end first, unless it is to end `now`."""
+    place = Place.of(location, shared=True)
+    if not place.folder.is_dir():
+        return None
+    with place.starting():
+        engine = place.engine()
+        if engine is not None:
+            if now:
+                _signal(engine.pid, signal.SIGINT)
+            _end(place, engine, math.inf if not now else _STOP_SECONDS)
+        place.file.unlink(missing_ok=True)
+        return engine
+
+
 def stop(location: str, *, now: bool = False) -> Engine | None:
     """End the lake's engine; None if there was none. Only `now` ends it under its clients."""
     place = Place.of(location)
@@ -237,6 +308,12 @@ def stop(location: str, *, now: bool = False) -> Engine | None:
         return None
     with place.starting():
         engine = place.engine()
+        busy = usage(location)[1]
+        if engine is not None and not now and busy:
+            raise InUse(
+                f"The warm engine runs {busy} quer{'ies' if busy > 1 else 'y'} of another program. It was not stopped.",
+                remedy="Wait until it is free, or stop it anyway: mere engine stop --now",
+            )
         if engine is not None and not now and (used := len(place.withdraw(engine))):
             raise InUse(
                 f"The warm engine is in use: {used} session{'s' if used > 1 else ''}. It was not stopped.",
@@ -260,10 +337,10 @@ def _give_up(location: str, engine: Engine) -> None:
         place.write(replace(engine, failure="it did not answer"))
 
 
-def _end(place: Place, engine: Engine) -> None:
+def _end(place: Place, engine: Engine, seconds: float = _STOP_SECONDS) -> None:
     # The engine holds its lock, so its process id is still its own.
     _signal(engine.pid, signal.SIGTERM, signal.SIGCONT)
-    if not _within(_STOP_SECONDS, lambda: not is_held(place.alive)):
+    if not _within(seconds, lambda: not is_held(place.alive)):
         _kill(place, engine)
 
 
@@ -300,16 +377,22 @@ def _within(seconds: float, true: Callable[[], bool]) -> bool:
 
 
 def _spawn(
-    place: Place, settings: SparkSettings, drivers: Sequence[Jar], idle: timedelta, fits: Mapping[str, str]
+    place: Place,
+    settings: SparkSettings,
+    drivers: Sequence[Jar],
+    idle: float,
+    fits: Mapping[str, str],
+    shared: Shared | None = None,
 ) -> Engine:
     """Start the keeper, detached from this process and its terminal, and wait for what it says."""
     order = {
         "folder": str(place.folder),
-        "settings": asdict(settings),
+        "settings": asdict(replace(settings, remote=None, keep_warm=None, rest=None)),
         "drivers": [asdict(jar) for jar in drivers],
-        "idle": idle.total_seconds(),
+        "idle": idle,
         "fits": dict(fits),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "shared": shared and {"terms": asdict(shared.terms), "grace": shared.grace.total_seconds()},
     }
     process = subprocess.Popen(
         _KEEPER,

@@ -64,6 +64,10 @@ class Watch:
     def is_worn(self) -> bool:
         return self._pulse is not None and self._pulse.is_worn
 
+    def gauges(self) -> dict[str, float]:
+        """For monitoring."""
+        return {f"{name}_bytes": float(value) for name, value in asdict(self._pulse).items()} if self._pulse else {}
+
     def _run(self) -> None:
         from py4j.protocol import Py4JError
 

@@ -56,8 +56,9 @@ class OwnServer:
         self._author = author
         self._signs = signs
         self._check = check
-        self._tokens: dict[str, str] = {}  # by ref
-        self._refs: dict[bytes, str] = {}  # by the hash of a token: how long a look-up takes tells nothing of it
+        self._tokens: dict[tuple[str, str], str] = {}  # by ref and author
+        # By the hash of a token: how long a look-up takes tells nothing of it.
+        self._refs: dict[bytes, tuple[str, str]] = {}
         self._port = Port(framed([mounted(lake)], lambda app: _Admission(app, self._access), lambda _: None))
         self._port.start()
 
@@ -65,25 +66,27 @@ class OwnServer:
     def uri(self) -> str:
         return f"http://127.0.0.1:{self._port.number}{PATH}"
 
-    def token(self, ref: str) -> str:
-        if ref not in self._tokens:
+    def token(self, ref: str, author: str | None = None) -> str:
+        known = ref, author or self._author
+        if known not in self._tokens:
             token = secrets.token_urlsafe(32)
-            self._refs[_hash(token)] = ref
-            self._tokens[ref] = token
-        return self._tokens[ref]
+            self._refs[_hash(token)] = known
+            self._tokens[known] = token
+        return self._tokens[known]
 
     def close(self) -> None:
         self._port.stop(_SECONDS)
 
     def _access(self, scope: Scope) -> Access:
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        ref = self._refs.get(_hash(token.strip())) if scheme.lower() == "bearer" else None
-        if ref is None:
+        known = self._refs.get(_hash(token.strip())) if scheme.lower() == "bearer" else None
+        if known is None:
             raise unauthorized("The token is not one of this session's.")
+        ref, author = known
         if scope["method"] in _WRITES:
             self._check_writes()
-        caller = Caller(self._author, "127.0.0.1")
-        return OwnAccess(caller, Role(self._author, writes=Writes((ref,), (ALL,))), ref, self._signs)
+        caller = Caller(author, "127.0.0.1")
+        return OwnAccess(caller, Role(author, writes=Writes((ref,), (ALL,))), ref, self._signs)
 
     def _check_writes(self) -> None:
         try:
