@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mere.config import SparkSettings, default_author
 from mere.engine.interrupt import Call, cancel_on_interrupt
-from mere.engine.jvm import archive
+from mere.engine.jvm import archive, local_files
 from mere.engine.jvm.jars import Jar
 from mere.engine.jvm.process import Jvm, prepare
 from mere.engine.jvm.work import Work
@@ -63,7 +63,14 @@ class Driver:
             conf = SparkConf(loadDefaults=False)
             for key, value in _conf(jvm, settings).items():
                 conf.set(key, value)
-            context = _connected(jvm, lambda: SparkContext(conf=conf))
+
+            def start() -> SparkContext:
+                SparkContext._ensure_initialized(conf=conf)
+                if not conf.contains(local_files.SETTING):
+                    local_files.use(SparkContext._jvm)
+                return SparkContext(conf=conf)
+
+            context = _connected(jvm, start)
             # Workers for Python functions run the Python that runs this, not the first one on PATH.
             context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
             _remove_scratch_with_the_jvm(context, jvm)

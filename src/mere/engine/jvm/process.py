@@ -104,7 +104,7 @@ class Launch:
 
     @staticmethod
     def _processes() -> list[str]:
-        # Hadoop starts a `chmod` for every local file it makes; this way each costs one process instead of two.
+        # Where Hadoop or Spark starts a process (local_files.py avoids most), it is one instead of two.
         return ["-Djdk.lang.Process.launchMechanism=VFORK"] if platform.system() == "Linux" else []
 
     def _sqlite(self) -> list[str]:
