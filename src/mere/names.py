@@ -17,6 +17,11 @@ RUN_PREFIX = "run_"
 ALIAS_PREFIX = "at_"
 QUARANTINE = "__quarantine"
 LOADS = "__loads"
+RULES, RUN, AT = (
+    "_rules",
+    "_run",
+    "_at",
+)  # columns of a quarantine: the rules that a row breaks, and who set it aside when
 
 _REF_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _HEX = re.compile(r"[0-9a-f]+")

@@ -13,12 +13,12 @@ from mere.audits.audit import Audit
 from mere.audits.builtin import broken, given
 from mere.audits.evaluate import SAMPLE, Finding, Rows, State
 from mere.audits.rules import TIME, AcceptedValues, Assert, NotNull, Relationships
-from mere.names import TableName
+from mere.names import RULES, RUN, TableName
 from mere.sql.spelling.spark import name_of, quoted, text_literal
 from mere.text.words import counted
 
 # What a quarantine has besides the columns of its table.
-RULES, RUN, AT, FROM, TO = "_rules", "_run", "_at", "_from", "_to"
+FROM, TO = "_from", "_to"  # and RULES, RUN, AT
 NO_RULES = "CAST(array() AS array<string>)"
 
 

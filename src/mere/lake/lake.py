@@ -168,11 +168,10 @@ class Lake:
         heads = self.store.heads({found.ref.name for found in resolved.values() if found.ref})
         sets = {}
         for text, found in resolved.items():
-            if found.ref:
-                head = heads[found.ref.name]
-                sets[text] = TableSet(text, head.commit, head.entries, self.reader)
-            else:
-                sets[text] = TableSet(text, found.commit, self.store.entries(found.readable), self.reader)
+            head = heads[found.ref.name] if found.ref else None
+            entries = head.entries if head else self.store.entries(found.readable)
+            commit = head.commit if head else found.commit
+            sets[text] = TableSet(text, commit, entries, self.reader, self.store)
         return sets
 
     def current(self, known: TableSet) -> TableSet:

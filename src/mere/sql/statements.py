@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from mere.errors import QueryError
 from mere.sql.edits import check_text
 from mere.sql.spelling.dotted import Name, names
+from mere.sql.versions import Clause, clauses, without
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -48,8 +49,16 @@ class Token:
 
 @dataclass(frozen=True)
 class Statement:
-    sql: str
+    sql: str  # as DuckDB gets it: without its versions
     tokens: tuple[Token, ...]
+    written: str
+    versions: tuple[Clause, ...] = ()
+
+    def version_after(self, name: Name) -> Clause | None:
+        """What follows a dotted name, if that is a version."""
+        end = name.spans[-1][1]
+        following = next((token.start for token in self.tokens if token.start >= end), len(self.sql.encode()))
+        return next((each for each in self.versions if end <= each.start < following), None)
 
     @cached_property
     def names(self) -> tuple[Name, ...]:
@@ -76,6 +85,8 @@ class Statement:
 def read(connection: DuckDBPyConnection, sql: str) -> Statement:
     """One statement that only reads; any other is refused."""
     check_text(sql)
+    written, lifted = sql, tuple(clauses(sql, tuple(tokens(sql))))
+    sql = without(sql, lifted)
     found = connection.extract_statements(sql)
     read = tuple(tokens(sql))
     while read and read[-1].text == ";":
@@ -85,7 +96,7 @@ def read(connection: DuckDBPyConnection, sql: str) -> Statement:
     if any(token.text == ";" for token in read):
         raise QueryError("mere sql runs one statement at a time; nothing was run.")
     _refuse_writes(connection, sql, read)
-    return Statement(sql, read)
+    return Statement(sql, read, written, lifted)
 
 
 def _refuse_writes(connection: DuckDBPyConnection, sql: str, tokens: Sequence[Token]) -> None:

@@ -252,12 +252,13 @@ def test_what_there_is_can_be_listed(lake: Lake) -> None:
     assert [column.name for column in shown.columns] == ["schema", "name", "kind"]
     assert list(shown) == [("gold", "customers", "table"), ("gold", "orders", "table"), ("silver", "raw", "table")]
     listed = "select table_schema || '.' || table_name from information_schema.tables order by 1"
-    assert rows(lake, listed) == [("gold.customers",), ("gold.orders",), ("silver.raw",)]
+    own = [f"mere.{name}" for name in ("audits", "changes", "commits", "quarantine", "runs")]
+    assert [name for (name,) in rows(lake, listed)] == ["gold.customers", "gold.orders", *own, "silver.raw"]
     columns = "select column_name, data_type from information_schema.columns where table_name = 'orders' order by 1"
     assert rows(lake, columns) == [("amount", "DOUBLE"), ("customer", "VARCHAR"), ("id", "BIGINT")]
-    assert len(rows(lake, "show all tables")) == 3
+    assert len(rows(lake, "show all tables")) == 3 + len(own)
     assert rows(lake, "show tables from gold") == [("customers",), ("orders",)]
-    assert rows(lake, "select count(*) from gold.orders, information_schema.tables") == [(9,)]
+    assert rows(lake, "select count(*) from gold.orders, information_schema.tables") == [(3 * (3 + len(own)),)]
 
 
 def test_an_empty_lake_shows_no_tables(tmp_path: Path) -> None:

@@ -134,21 +134,26 @@ def _bound(bounds: list[avro.Record] | None) -> bytes | None:
 
 def listed(storage: Storage, snapshot: Snapshot) -> list[Manifest]:
     """The manifests in the list of a snapshot, which must have one."""
+    return [
+        Manifest(
+            each["manifest_path"],
+            each.get("manifest_length"),
+            bool(each.get("content")),
+            each.get("sequence_number") or 0,
+            each.get("added_snapshot_id") or 0,
+            each.get("partition_spec_id") or 0,
+        )
+        for each in list_records(storage, snapshot, *_LISTED)
+    ]
+
+
+def list_records(storage: Storage, snapshot: Snapshot, *wanted: str) -> list[avro.Record]:
+    """The list of a snapshot, which must have one, with the fields that are wanted."""
     location = snapshot.manifest_list
     assert location
     content = storage.read(location)
     with readable(location):
-        found = [
-            Manifest(
-                each["manifest_path"],
-                each.get("manifest_length"),
-                bool(each.get("content")),
-                each.get("sequence_number") or 0,
-                each.get("added_snapshot_id") or 0,
-                each.get("partition_spec_id") or 0,
-            )
-            for each in avro.records(content, *_LISTED)
-        ]
+        found = list(avro.records(content, *wanted))
     if not found and snapshot.count("total-data-files"):
         raise LakeUnreadable(f"{location} is cut short: it names no manifest, though its snapshot has data files.")
     return found

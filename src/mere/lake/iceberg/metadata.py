@@ -74,9 +74,10 @@ class Snapshot:
 class Metadata:
     """One metadata file, of a table or of a view."""
 
-    def __init__(self, location: str, raw: Json) -> None:
+    def __init__(self, location: str, raw: Json, past: int | None = None) -> None:
         self.location = location
         self.raw = raw
+        self.past = past  # the snapshot that is read instead of the one that the file says is current
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -249,6 +250,15 @@ class Metadata:
             return None
         as_now = {**raw, "schema-id": self.schema_id}
         return Metadata(self.location, {**self.raw, "snapshots": [as_now], "current-snapshot-id": snapshot})
+
+    def as_of(self, snapshot: int) -> Metadata | None:
+        """The table as it was at a snapshot, with the columns that it had then; None if that is gone."""
+        raw = self._snapshots.get(snapshot)
+        if raw is None or self.is_view:
+            return None
+        then = {"snapshots": [raw], "current-snapshot-id": snapshot, "snapshot-log": [], "refs": {}}
+        columns = {"current-schema-id": raw["schema-id"]} if raw.get("schema-id") in self.schemas else {}
+        return Metadata(self.location, {**self.raw, **then, **columns}, snapshot)
 
     @property
     def version(self) -> int:

@@ -23,7 +23,9 @@ from mere.lake.storage.port import canonical
 from mere.names import near
 from mere.sql import statements
 from mere.sql.edits import Edits, edited, original
+from mere.sql.spelling.dotted import Name
 from mere.sql.statements import Statement, tokens
+from mere.sql.versions import REMEDY, Clause
 from mere.text import notebook
 from mere.text.values import cell, is_number
 
@@ -159,7 +161,7 @@ def _run(lake: ReadableLake, connection: DuckDBPyConnection, sql: str, at: str) 
         statement = explained.statement = statements.read(connection, sql)
         if statement.destination is not None:
             _refuse_lake(lake.location, statement.destination, statement)
-        sets = lake.at_each({at: None, **dict.fromkeys(_refs(lake, statement))})
+        sets = lake.at_each({at: None, **dict.fromkeys(_refs(lake, statement, at))})
         bindings = explained.bindings = Bindings(connection, sets, at, lake.storage)
         if statement.shows_tables:
             asked = bindings.show_tables()
@@ -168,23 +170,42 @@ def _run(lake: ReadableLake, connection: DuckDBPyConnection, sql: str, at: str) 
             explained.edits = bindings.bind_names(statement)
             if statement.lists_tables:
                 bindings.list_tables()
-            asked = edited(sql, explained.edits)
+            asked = edited(statement.sql, explained.edits)
             with all_or_nothing(statement.destination):
                 connection.execute(asked)
     again = None if statement.destination is not None else partial(connection.execute, asked)
     return Result(connection, sets[at].commit, explained, again)
 
 
-def _refs(lake: ReadableLake, statement: Statement) -> Iterator[str]:
-    """The first parts of names that are refs. One that is none may be a column's table: DuckDB will say."""
-    for text in {name.parts[0] for name in statement.names if len(name.parts) > 2}:
-        for spelling in dict.fromkeys((text, text.lower())):
-            try:
-                lake.resolve(spelling)
-            except (RefNotFound, InvalidName):
-                continue
-            yield spelling
-            break
+def _refs(lake: ReadableLake, statement: Statement, at: str) -> Iterator[str]:
+    """The first parts of names that are refs, and versions that are. A first part that is none may be a column's table:
+    DuckDB will say. A version that is none is an error."""
+    known = {name.parts[0]: _spelled(lake, name.parts[0]) for name in statement.names if len(name.parts) > 2}
+    yield from filter(None, known.values())
+    for name, clause in _versions(statement):
+        base = known.get(name.parts[0]) or at
+        if (ref := clause.version.ref_of(base)) is not None:
+            lake.resolve(ref)
+            yield ref
+
+
+def _spelled(lake: ReadableLake, text: str) -> str | None:
+    for spelling in dict.fromkeys((text, text.lower())):
+        try:
+            lake.resolve(spelling)
+        except (RefNotFound, InvalidName):
+            continue
+        return spelling
+    return None
+
+
+def _versions(statement: Statement) -> list[tuple[Name, Clause]]:
+    """By the names that they follow: there is none that follows something else."""
+    found = [(name, clause) for name in statement.names if (clause := statement.version_after(name)) is not None]
+    if stray := [each for each in statement.versions if each not in {clause for _, clause in found}]:
+        where = errors.excerpt(statement.written, stray[0].start)
+        raise QueryError(f"FOR … AS OF does not stand after the name of a table, schema.table.\n{where}", remedy=REMEDY)
+    return found
 
 
 def _refuse_lake(location: str, destination: str, statement: Statement) -> None:

@@ -31,7 +31,8 @@ def scan(
     connection: DuckDBPyConnection, table: str, metadata: Metadata, storage: Storage, copy_to: str | None = None
 ) -> str:
     """A FROM item with the rows of the table's current snapshot. A copy, if one is needed, is a temporary table."""
-    return item(connection, table, metadata.location, file_kinds(table, metadata, storage), storage, copy_to)
+    kinds = file_kinds(table, metadata, storage)
+    return item(connection, table, metadata.location, kinds, storage, copy_to, metadata.past)
 
 
 def item(
@@ -41,16 +42,18 @@ def item(
     kinds: set[str],
     storage: Storage,
     copy_to: str | None = None,
+    snapshot: int | None = None,
 ) -> str:
     """The same, where it is known already which kinds of files there are."""
     if kinds <= _DUCKDB_READS:
-        return f"iceberg_scan({literal(canonical(location))})"
+        at = "" if snapshot is None else f", snapshot_from_id = {snapshot}"
+        return f"iceberg_scan({literal(canonical(location))}{at})"
     if kinds <= _PYICEBERG_READS:
         if copy_to is not None:
-            _copy(connection, table, location, storage, f"TABLE {copy_to}")
+            _copy(connection, table, location, storage, f"TABLE {copy_to}", snapshot)
             return copy_to
-        name = quoted(f"@pyiceberg {location}")
-        _copy(connection, table, location, storage, f"TEMP TABLE {name}")
+        name = quoted(f"@pyiceberg {location} {snapshot or ''}")
+        _copy(connection, table, location, storage, f"TEMP TABLE {name}", snapshot)
         return f"temp.main.{name}"
     raise unreadable(table, f"neither DuckDB nor PyIceberg reads its mix of {', '.join(sorted(kinds))} files")
 
@@ -64,7 +67,9 @@ def unreadable(table: str, why: str) -> QueryError:
     return QueryError(f"mere sql cannot read {table}: {why}.", remedy="Read it with Spark.")
 
 
-def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: Storage, what: str) -> None:
+def _copy(
+    connection: DuckDBPyConnection, table: str, location: str, storage: Storage, what: str, snapshot: int | None
+) -> None:
     """The table's rows as a table in DuckDB, which spills to disk what does not fit into memory.
 
     A view of PyIceberg's stream would do without the copy, but then DuckDB's threads call back into Python whenever
@@ -75,7 +80,7 @@ def _copy(connection: DuckDBPyConnection, table: str, location: str, storage: St
 
     try:
         properties = pyiceberg_properties(storage.s3) if storage.s3 else {}
-        scan = StaticTable.from_metadata(location, properties).scan()
+        scan = StaticTable.from_metadata(location, properties).scan(snapshot_id=snapshot)
         _check_places(connection, table, scan.plan_files())
         reader = scan.to_arrow_batch_reader()
         connection.register("@stream", reader)

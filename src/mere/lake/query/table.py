@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mere.errors import QueryError, UsageError
-from mere.lake.query import Limits, Result, connect, explained, frames, show
+from mere.lake.query import Limits, Result, connect, explained, frames, metadata_tables, show
 from mere.lake.query.bindings import Bindings, full_name
 from mere.names import TableName, near
 from mere.sql.spelling.standard import quoted
@@ -41,6 +41,9 @@ class Table:
 
     def _repr_html_(self) -> str:
         """What it is, and its first rows."""
+        if self.name not in self.tables:
+            with self.read() as rows:
+                return notebook.shown(f"{self.name} on {self.tables.ref}", rows._repr_html_())
         about = self.description
         growth_ = "" if about.size is None else f", {about.rows or 0:,} rows, {size(about.size)}"
         title = f"{about.kind} {self.name} on {self.tables.ref}{growth_}"
@@ -116,12 +119,18 @@ class Table:
             raise
         return connection, bindings, f"SELECT {wanted}\nFROM {full_name(ref, self.name)}{condition}"
 
+    @property
+    def _names(self) -> list[str]:
+        if self.name in self.tables:
+            return self.tables.metadata(self.name).columns
+        return metadata_tables.columns_of(self.name, self.tables)
+
     def _known(self, columns: Sequence[str]) -> Sequence[str]:
         if isinstance(columns, str):
             raise UsageError("columns must be a list of names, not one text.", remedy=f"Write columns=[{columns!r}].")
         if not columns:
             raise UsageError("columns is empty.", remedy="Leave it out to read all of them.")
-        known = self.tables.metadata(self.name).columns
+        known = self._names
         for column in columns:
             if column not in known:
                 raise QueryError(f"{self.name} has no column {column!r}.{near(column, known)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +11,7 @@ from mere.errors import MetadataMissing, TableNotFound
 from mere.lake.iceberg.metadata import Metadata, MetadataReader
 from mere.lake.log.commits import Commit, Entries, Entry, Key, Kind, Space
 from mere.lake.refs.premises import Premises
+from mere.lake.store.port import Store
 from mere.names import MAIN, TableName, near
 from mere.text import notebook
 from mere.text.notebook import Column
@@ -29,6 +30,8 @@ class TableSet:
     commit: Commit
     entries: Entries
     reader: MetadataReader
+    store: Store | None = field(default=None, repr=False, compare=False)  # of the log; None: it has no such tables
+    past: Mapping[TableName, int] = field(default_factory=dict)  # tables that are read at an earlier snapshot
 
     @cached_property
     def tables(self) -> dict[TableName, Entry]:
@@ -58,14 +61,30 @@ class TableSet:
         return self.entries[key]
 
     def metadata(self, table: str | TableName) -> Metadata:
-        return self.reader.read(self.pointer(table))
+        found = self.reader.read(self.pointer(table))
+        snapshot = self.past.get(self._key(table).table) if self.past else None
+        return found if snapshot is None else found.as_of(snapshot) or found
+
+    def at_snapshot(self, table: TableName, snapshot: int) -> TableSet | None:
+        """The same, with one table as it was at a snapshot of its own; None if that is gone."""
+        if self.metadata(table).as_of(snapshot) is None:
+            return None
+        return replace(self, past={**self.past, table: snapshot})
 
     def table(self, table: str | TableName, limits: Limits | None = None) -> Table:
         """One table or view, for reading into Arrow, Polars, pandas or DuckDB."""
         from mere.lake.query.table import Table
 
-        self.entry(table)
-        return Table(self, TableName.parse(table) if isinstance(table, str) else table, limits)
+        name = TableName.parse(table) if isinstance(table, str) else table
+        if name not in self:
+            from mere.lake.query.bindings import Directory
+
+            found = Directory(self).find_any((name.namespace, name.name))
+            if found is None or found in self:
+                self.entry(name)
+            else:
+                name = found
+        return Table(self, name, limits)
 
     def is_view(self, table: str | TableName) -> bool:
         return self.entry(table).kind is Kind.VIEW

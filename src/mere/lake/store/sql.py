@@ -357,11 +357,11 @@ class SqlStore(ABC):
         return runs.to_run(found[0]) if found else None
 
     @repeatable
-    def runs(self, limit: int) -> list[Run]:
-        """The last ones, newest first."""
-        query = f"SELECT {runs.RUN} FROM mere_runs ORDER BY started_at DESC, id DESC LIMIT ?"
+    def runs(self, limit: int, after: Run | None = None) -> list[Run]:
+        older, given = ("WHERE (started_at, id) < (?, ?)", (stamp(after.started_at), after.id)) if after else ("", ())
+        query = f"SELECT {runs.RUN} FROM mere_runs {older} ORDER BY started_at DESC, id DESC LIMIT ?"
         with self._statement() as tx:
-            return [runs.to_run(row) for row in tx.rows(query, (limit,))]
+            return [runs.to_run(row) for row in tx.rows(query, (*given, limit))]
 
     @repeatable
     def delete_runs(self, before: datetime) -> int:

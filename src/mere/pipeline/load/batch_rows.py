@@ -11,8 +11,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere.audits.quarantine import RULES
 from mere.errors import RunFailed
+from mere.names import RULES
 from mere.pipeline.load import database
 from mere.pipeline.load.formats.columns import matched
 from mere.pipeline.load.frames import frame_rows

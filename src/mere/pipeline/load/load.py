@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mere.audits.quarantine import RULES, Counts, broken_rules, row_rules
+from mere.audits.quarantine import Counts, broken_rules, row_rules
 from mere.errors import RunFailed
 from mere.lake import faults
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.iceberg.properties import REPLACES, WRITTEN
 from mere.lake.lake import Lake
+from mere.names import RULES
 from mere.pipeline.load.batch_rows import Brought, Known, Place, Way, bring
 from mere.pipeline.load.formats.lines import with_lines
 from mere.pipeline.load.ledger import Ledger

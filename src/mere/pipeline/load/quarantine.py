@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mere.audits.quarantine import AT, RULES, RUN
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
+from mere.names import AT, RULES, RUN
 from mere.pipeline.load.records import LINE, RAW, WHY
 from mere.pipeline.write.companions import declared, filled, standing
 from mere.pipeline.write.query import Workshop, literal

@@ -22,8 +22,9 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mere.audits.quarantine import NO_RULES, RULES
+from mere.audits.quarantine import NO_RULES
 from mere.engine.frames import from_arrow
+from mere.names import RULES
 from mere.pipeline.load.formats.batch import Batch, agreement_of
 from mere.pipeline.load.formats.columns import Needs, Seen, Target, to_json
 from mere.pipeline.load.formats.delimited import csv_frames

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mere.audits.quarantine import AT, FROM, RULES, RUN, TO
+from mere.audits.quarantine import FROM, TO
 from mere.lake.lake import Lake
 from mere.lake.query.tables import TableSet
-from mere.names import TableName
+from mere.names import AT, RULES, RUN, TableName
 from mere.pipeline.plan.kinds import KINDS
 from mere.pipeline.plan.kinds.inputs import Given
 from mere.pipeline.plan.steps import Action, Step

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from mere.audits.quarantine import AT, FROM, NO_RULES, RULES, RUN, TO, Counts, RowRule, broken_rules, row_rules
+from mere.audits.quarantine import FROM, NO_RULES, TO, Counts, RowRule, broken_rules, row_rules
 from mere.audits.rules import TIME
 from mere.engine.translate import explain, is_from_spark
 from mere.errors import RunFailed
 from mere.lake import faults
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
+from mere.names import AT, RULES, RUN
 from mere.pipeline.plan.steps import Action, Step
 from mere.pipeline.quarantine.lookups import looked_up
 from mere.pipeline.write.companions import Signatures, declared, filled, is_ours, signature, standing

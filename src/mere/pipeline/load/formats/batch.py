@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mere.audits.quarantine import AT, RULES
 from mere.errors import RunFailed
+from mere.names import AT, RULES
 from mere.pipeline.load.formats.columns import Agreement, Needs, Shape, to_json
 from mere.pipeline.load.formats.origin import PORTION, located, paths_for_spark, value_of
 from mere.pipeline.load.formats.text import LINE, RAW, WHY

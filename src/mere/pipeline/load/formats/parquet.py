@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere.audits.quarantine import NO_RULES, RULES, gathered
+from mere.audits.quarantine import NO_RULES, gathered
 from mere.errors import RunFailed
+from mere.names import RULES
 from mere.pipeline.load.formats.batch import Batch
 from mere.pipeline.load.formats.casts import How, how, is_exact
 from mere.pipeline.load.formats.columns import Agreement, Seen, Shape, Target

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mere.audits.quarantine import NO_RULES, RULES, gathered
+from mere.audits.quarantine import NO_RULES, gathered
+from mere.names import RULES
 from mere.pipeline.load.formats.columns import Target
 from mere.pipeline.load.formats.headers import LATIN_1, Charset, quoted_value, well_formed
 from mere.sources.source import Text
