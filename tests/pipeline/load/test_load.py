@@ -10,11 +10,14 @@ from itertools import count, product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from mere.lake import faults
 from mere.names import TableName
 from mere.pipeline.load import load as build
+from mere.pipeline.write import query
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import Shop
 
@@ -78,6 +81,23 @@ def test_a_month_is_a_snapshot_if_each_is_to_have_one(it: Shop) -> None:
     it("run")
     snapshots = it.lake.at("main").metadata(TABLE).snapshots
     assert [each.count("added-records") for each in snapshots] == [2, 1, 2]
+
+
+def test_no_shuffle_gathers_the_rows_of_a_small_snapshot_however_many_come(
+    shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop({SOURCE: "files: data/orders_{year}-{month}.parquet\nsnapshots: each\npartition_by: [year, month]\n"})
+    with (it.folder / "mere.yaml").open("a") as settings:
+        settings.write("    spark: {conf: {spark.sql.files.maxPartitionBytes: '1000'}}\n")
+    (it.folder / "data").mkdir()
+    files = [it.folder / "data" / f"orders_2024-0{month}.parquet" for month in (1, 2)]
+    for file in files:
+        pq.write_table(pa.table({"id": range(400)}), file, row_group_size=100)
+    monkeypatch.setattr(query, "_SMALL", files[0].stat().st_size + 1)
+    it("run")
+    snapshots = it.lake.at("main").metadata(TABLE).snapshots
+    assert [each.count("added-records") for each in snapshots] == [400, 400]
+    assert all(each.count("added-data-files") > 1 for each in snapshots)  # a shuffle would have made one of each month
 
 
 def test_months_come_together_and_are_loaded_again_and_replaced_one_by_one(it: Shop) -> None:

@@ -186,7 +186,7 @@ class Loading:
         )
 
     def _put(self, batch: Sequence[Portion], brought: Brought, good: DataFrame, table: Metadata | None) -> None:
-        into = writer(self.step, good)
+        into = writer(self.step, good, sum(each.size for each in batch))
         if table is None:
             into.append()
             self.aside.clear()

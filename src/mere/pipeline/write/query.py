@@ -266,9 +266,10 @@ def rows_of(body: Csv, folder: Path) -> pa.Table:
     return table.cast(pa.schema([pa.field(f.name, pa.string()) if f.name in odd else f for f in table.schema]))
 
 
-def writer(step: Step, frame: DataFrame) -> DataFrameWriterV2:
+def writer(step: Step, frame: DataFrame, size: int | None = None) -> DataFrameWriterV2:
+    """`size`: the bytes of which these rows are made, where that is only a part of what the step reads."""
     writer = frame.writeTo(name_of(step.model.name)).option(f"snapshot-property.{WRITTEN}", str(step.model))
-    if step.load.bytes < _SMALL:
+    if (step.load.bytes if size is None else size) < _SMALL:
         writer = writer.option("distribution-mode", "none").option("fanout-enabled", "true")
     return writer
 
