@@ -15,7 +15,7 @@ from mere.engine.jvm import java
 from mere.engine.jvm import process as module
 from mere.engine.jvm.java import Java
 from mere.engine.jvm.process import Jvm, Launch, prepare
-from mere.engine.jvm.work import HEAVY_BYTES, Work
+from mere.engine.jvm.work import HEAVY_BYTES, PATIENT_COMPILER, STEADY_BYTES, Work
 from mere.errors import EngineError
 
 
@@ -28,13 +28,15 @@ def flags(launch: Launch) -> list[str]:
     return launch.command(Path("spark.log"), Path("tmp"))
 
 
-def test_short_work_is_compiled_quickly_and_heavy_work_well(launch: Launch) -> None:
-    assert Work.of(0) is Work.of(HEAVY_BYTES - 1) is Work.SHORT
+def test_short_work_is_compiled_quickly_and_longer_work_well(launch: Launch) -> None:
+    assert Work.of(0) is Work.of(STEADY_BYTES - 1) is Work.SHORT
+    assert Work.of(STEADY_BYTES) is Work.of(HEAVY_BYTES - 1) is Work.STEADY
     assert Work.of(HEAVY_BYTES) is Work.HEAVY
     assert {"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"} <= set(flags(launch))
-    heavy = flags(replace(launch, work=Work.HEAVY))
-    assert "-XX:+UseParallelGC" in heavy
-    assert "-XX:TieredStopAtLevel=1" not in heavy
+    for work, collector in ((Work.STEADY, "-XX:+UseSerialGC"), (Work.HEAVY, "-XX:+UseParallelGC")):
+        given = flags(replace(launch, work=work))
+        assert {*PATIENT_COMPILER, collector} <= set(given)
+        assert "-XX:TieredStopAtLevel=1" not in given
 
 
 @pytest.mark.service
