@@ -120,8 +120,8 @@ def warm_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 @pytest.fixture(scope="session")
 def warm_engine(warm_lake: Lake) -> Iterator[Engine]:
     """One for the whole suite, of `warm_lake`; a test may use any lake on it."""
-    from mere.config import SparkSettings
     from mere.engine.warm import engine as warm
+    from mere.sparkconfig import SparkSettings
 
     # Kept for longer than a run of the suite.
     engine, new = warm.start(warm_lake.location, SparkSettings(memory="1g"), idle=timedelta(hours=2))

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mere import config
-from mere.config import RestSettings, S3Settings, SparkSettings
+from mere.config import S3Settings
 from mere.errors import ConfigError
+from mere.sparkconfig import RestSettings, SparkSettings
 
 FULL = """\
 name: shop
@@ -103,7 +104,8 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest_one(tmp_path: Pat
     wrong = error(tmp_path, "name: shop\nprofiles:\n  local:\n    spark:\n      corse: 2\n")
     assert wrong.message == f"{tmp_path / 'mere.yaml'}:5: unknown key `corse` in `profiles.local.spark`"
     assert wrong.remedy == (
-        "Did you mean `cores`? Valid keys: catalog, conf, cores, keep_warm, memory, ml, remote, signed, token, ui, uri."
+        "Did you mean `cores`? Valid keys: catalog, conf, cores, keep_warm, master, memory, ml, remote, signed, token,"
+        " ui, uri."
     )
 
 

@@ -20,7 +20,7 @@ import mere
 from bench.sides import gateway
 from bench.sides.answer import sized
 from bench.sides.metadata import write_metadata
-from mere.config import SparkSettings
+from mere.sparkconfig import SparkSettings
 
 NAMESPACE, CLIENTS, TOGETHER = "gold", 16, 10
 LOADS, LISTS, COMMITS, WIDE = 800, 48, 320, 32  # by all clients; one client does a quarter of them

@@ -8,13 +8,14 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mere.entries import VARIABLE, Entry, nearest, read
+from mere import sparkconfig
+from mere.entries import Entry, nearest, read
 from mere.errors import ConfigError
-from mere.names import parse_age
+from mere.sparkconfig import SparkSettings, refuse_secret
 
 FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
@@ -26,53 +27,7 @@ _PROFILE = ("lake", "catalog", "s3", "spark", "sources")
 _WHEREABOUTS = ("files", "url", "s3")
 _S3_SECRETS = ("access_key", "secret_key", "session_token")
 S3_KEYS = ("endpoint", "region", "path_style", *_S3_SECRETS)
-_LOCAL_SPARK = ("memory", "cores", "ui", "ml", "keep_warm")
-_REST = ("uri", "token", "signed")
-_SPARK = ("remote", *_LOCAL_SPARK, "conf", "catalog", *_REST)
-KEYS = (*_TOP, *_DEFAULTS, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *_SPARK)
-
-_HERE = ("localhost", "127.0.0.1", "::1")
-
-# Settings that only a launcher reads. The JVM is already running when Spark sees its conf, so they would
-# be ignored without a word.
-_LAUNCHER_CONFS = {
-    "spark.driver.memory": "Set `memory:` beside `conf:` instead.",
-    "spark.master": "Set `cores:` beside `conf:` instead.",
-    "spark.ui.enabled": "Set `ui:` beside `conf:` instead.",
-    "spark.jars.packages": "Download the jars and list the files in `spark.jars`.",
-    "spark.jars.repositories": "Download the jars and list the files in `spark.jars`.",
-}
-
-
-@dataclass(frozen=True)
-class RestSettings:
-    """Spark comes to the lake over HTTP: at `uri`, or at a server that each session opens for itself. `signed`: it has
-    no keys for S3, and that server signs its requests."""
-
-    uri: str | None = None
-    token: str | None = field(default=None, repr=False)
-    signed: bool = False
-
-
-@dataclass(frozen=True)
-class SparkSettings:
-    """How the local Spark session is started.
-
-    `cores` of None means all that this process may use. `ml` puts Spark's machine-learning jars on the class
-    path: they cost an eighth of the start-up, so they are left out unless asked for. `keep_warm` leaves an engine
-    behind that ends when it was not used for so long. `remote` is a Spark Connect server of somebody else; then only
-    `conf` counts, as far as it can be set in a session. Without `rest`, Spark is told where the catalog's database is,
-    and its password.
-    """
-
-    memory: str = "2g"
-    cores: int | None = None
-    ui: bool = False
-    ml: bool = False
-    conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # it may hold keys
-    keep_warm: timedelta | None = None
-    remote: str | None = None
-    rest: RestSettings | None = None
+KEYS = (*_TOP, *_DEFAULTS, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *sparkconfig.KEYS)
 
 
 @dataclass(frozen=True)
@@ -198,6 +153,16 @@ def load(path: Path, profile: str | None = None) -> Project:
         raise settings["s3"].error("`s3` has no effect: the lake is a folder", "Write `lake: s3://bucket/prefix`.")
     if not on_s3 and "spark" in settings and (signed := settings["spark"].entries().get("signed")):
         raise signed.error(f"`{signed.key}` has no effect: the lake is a folder", "Take the line out.")
+    spark = sparkconfig.settings(settings.get("spark"))
+    if not on_s3 and spark.master is not None and not sparkconfig.is_here(spark.master):
+        raise (
+            settings["spark"]
+            .entries()["master"]
+            .error(
+                f"the workers of {spark.master} do not see the folder of this lake",
+                "A cluster needs a lake on S3: `lake: s3://bucket/prefix`, with a `catalog`.",
+            )
+        )
     return Project(
         name=top["name"].text(),
         path=path,
@@ -205,7 +170,7 @@ def load(path: Path, profile: str | None = None) -> Project:
         lake=lake if on_s3 else str(path.parent / Path(lake).expanduser()),
         catalog=settings["catalog"].postgres_url() if "catalog" in settings else None,
         s3=_s3(settings.get("s3")) if on_s3 else None,
-        spark=_spark(settings.get("spark")),
+        spark=spark,
         sources=_whereabouts(settings.get("sources")),
         vars=_variables(top),
         on_success=_hook(top.get("on_success")),
@@ -255,14 +220,7 @@ def _check_profile(entry: Entry) -> None:
             given["vend"].choice("keys")
     _whereabouts(keys.get("sources"))
     if "spark" in keys:
-        spark = keys["spark"].keys(*_SPARK)
-        if "conf" in spark:
-            _check_conf(spark["conf"])
-        _check_rest(spark)
-        if "remote" in spark and (useless := next((name for name in _LOCAL_SPARK if name in spark), None)):
-            raise spark[useless].error(
-                f"`{spark[useless].key}` has no effect beside `remote`", "The operator of that server sets it."
-            )
+        sparkconfig.check(keys["spark"])
 
 
 def _whereabouts(entry: Entry | None) -> dict[str, Whereabouts]:
@@ -290,18 +248,11 @@ def check_s3(entry: Entry, *more: str) -> None:
     given = entry.keys(*S3_KEYS, *more)
     for name in _S3_SECRETS:
         if name in given:
-            _refuse_secret(given[name])
+            refuse_secret(given[name])
     if ("access_key" in given) != ("secret_key" in given):
         raise entry.error("`access_key` and `secret_key` belong together", "Give both, or neither.")
     if "session_token" in given and "access_key" not in given:
         raise entry.error("`session_token` belongs to an `access_key`", "Give both, or neither.")
-
-
-def _refuse_secret(entry: Entry) -> None:
-    """It has to be a variable, and nothing else."""
-    variable = VARIABLE.fullmatch(str(getattr(entry.node, "value", "")))
-    if variable is None or variable[1]:
-        raise entry.error(f"`{entry.key}` holds a secret", "Write ${NAME} for it.")
 
 
 def _s3(entry: Entry | None) -> S3Settings:
@@ -350,97 +301,3 @@ def _endpoint(entry: Entry | None) -> str | None:
 
 def _environment(*names: str) -> str | None:
     return next((value for name in names if (value := os.environ.get(name))), None)
-
-
-def _check_conf(entry: Entry) -> None:
-    for key, value in entry.entries().items():
-        if key in _LAUNCHER_CONFS:
-            raise value.error(f"`{key}` has no effect here", _LAUNCHER_CONFS[key])
-        if not key.startswith("spark."):
-            raise value.error(f"`{key}` is not a Spark setting", "Their names begin with `spark.`.")
-
-
-def _check_rest(spark: Mapping[str, Entry]) -> None:
-    is_rest = "catalog" in spark and spark["catalog"].choice("jdbc", "rest") == "rest"
-    if not is_rest and (useless := next((spark[name] for name in _REST if name in spark), None)):
-        raise useless.error(
-            f"`{useless.key}` has no effect without `catalog: rest`", "Write `catalog: rest` beside it."
-        )
-    if "token" in spark:
-        _refuse_secret(spark["token"])
-        if "uri" not in spark:
-            raise spark["token"].error(
-                f"`{spark['token'].key}` has no effect without `uri`", "A session's own server has tokens of its own."
-            )
-
-
-def _rest(given: Mapping[str, Entry], remote: str | None) -> RestSettings | None:
-    if "catalog" not in given or given["catalog"].text() != "rest":
-        return None
-    uri = _rest_uri(given["uri"]) if "uri" in given else None
-    if uri is None and remote is not None and urlsplit(remote.replace("sc://", "http://", 1)).hostname not in _HERE:
-        raise given["catalog"].error(
-            f"`{given['catalog'].key}` needs a `uri`: the Spark at `remote` cannot reach a server that a session opens"
-            " on this machine",
-            "Serve the lake (mere serve), and write its address: uri: https://host:8181/iceberg",
-        )
-    token = given["token"].text() if "token" in given else None
-    if uri is not None and token is not None and uri.startswith("http://") and urlsplit(uri).hostname not in _HERE:
-        raise given["uri"].error(
-            f"`{given['uri'].key}` would send the token in plain text", "Write https://host/iceberg."
-        )
-    return RestSettings(uri, token, given["signed"].flag() if "signed" in given else False)
-
-
-def _rest_uri(entry: Entry) -> str:
-    uri = entry.text()
-    try:
-        parts = urlsplit(uri)
-        fits = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
-    except ValueError:
-        fits = False
-    if not fits:
-        raise entry.error(f"`{entry.key}` is not the address of a REST catalog", "Write https://host:8181/iceberg.")
-    if parts.username is not None:
-        raise entry.error(f"`{entry.key}` holds a secret", "Write `token: ${NAME}` beside it.")
-    return uri.rstrip("/")
-
-
-def _spark(entry: Entry | None) -> SparkSettings:
-    if entry is None:
-        return SparkSettings()
-    given = entry.entries()
-    default = SparkSettings()
-    conf = given["conf"].entries() if "conf" in given else {}
-    remote = _connect_url(given["remote"]) if "remote" in given else None
-    return SparkSettings(
-        memory=given["memory"].memory() if "memory" in given else default.memory,
-        cores=given["cores"].count() if "cores" in given else default.cores,
-        ui=given["ui"].flag() if "ui" in given else default.ui,
-        ml=given["ml"].flag() if "ml" in given else default.ml,
-        conf={key: value.text() for key, value in conf.items()},
-        keep_warm=_age(given["keep_warm"]) if "keep_warm" in given else None,
-        remote=remote,
-        rest=_rest(given, remote),
-    )
-
-
-def _age(entry: Entry) -> timedelta:
-    age = parse_age(entry.text())
-    if not age:
-        raise entry.error(f"`{entry.key}` must be a length of time", "Write for example `10m` or `1h`.")
-    return age
-
-
-def _connect_url(entry: Entry) -> str:
-    url = entry.text()
-    parts = urlsplit(url.replace("sc://", "http://", 1))  # it knows no parameters of other schemes
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    if not url.startswith("sc://") or not parts.hostname or port == -1:
-        raise entry.error(f"`{entry.key}` is not the address of a Spark Connect server", "Write sc://host:port.")
-    if "token=" in url.lower() or parts.username:
-        raise entry.error(f"`{entry.key}` holds a secret", "Leave it to the variable SPARK_CONNECT_AUTHENTICATE_TOKEN.")
-    return url

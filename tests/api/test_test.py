@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mere.api.place import Address
 from mere.api.test import lake_or_empty
-from mere.config import SparkSettings
 from mere.lake.lake import Lake
+from mere.sparkconfig import SparkSettings
 
 
 def test_no_engine_is_kept_warm_for_a_lake_that_is_thrown_away(tmp_path: Path) -> None:

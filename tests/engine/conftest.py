@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mere import Lake, Session
-from mere.config import SparkSettings
 from mere.engine.warm import engine as warm
 from mere.engine.warm.discovery import Engine
+from mere.sparkconfig import SparkSettings
 
 SETTINGS = SparkSettings(memory="1g")
 

@@ -12,11 +12,12 @@ import pytest
 import requests
 
 from mere import Session
-from mere.config import RestSettings, S3Settings, SparkSettings
+from mere.config import S3Settings
 from mere.engine.translate import explain
 from mere.errors import LeaseHeld, RefNotFound, SparkFailed
 from mere.lake.iceberg.properties import AUTHOR
 from mere.lake.lake import Lake
+from mere.sparkconfig import RestSettings, SparkSettings
 from tests.conftest import OpenSession
 from tests.lake import orders
 from tests.lake.places import S3, place
@@ -184,7 +185,7 @@ def test_no_server_is_left_behind_where_a_session_cannot_be_opened(lake: Lake, s
 SHOWN = """
 import subprocess, sys, urllib.request
 from mere import Lake, session
-from mere.config import RestSettings, SparkSettings
+from mere.sparkconfig import RestSettings, SparkSettings
 
 settings = SparkSettings(ui=True, memory="1g", rest=RestSettings())
 with Lake.open(sys.argv[1]) as lake, session(lake, "dev", settings=settings) as opened:

@@ -18,7 +18,7 @@ TALK = """
 import os, sys
 from pathlib import Path
 import mere
-from mere.config import SparkSettings
+from mere.sparkconfig import SparkSettings
 
 lake = mere.Lake.create("lake")
 with mere.session(lake, settings=SparkSettings(memory="700m")) as session:

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 
 from mere import Lake
 from mere.cli import main
-from mere.config import SparkSettings
 from mere.engine.query import query
 from mere.engine.warm.discovery import Engine
 from mere.errors import QueryError
+from mere.sparkconfig import SparkSettings
 from tests.engine.conftest import SETTINGS
 
 

@@ -16,10 +16,10 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from mere import Lake, Session
-from mere.config import SparkSettings
 from mere.engine import session as module
 from mere.engine.driver import Driver
 from mere.errors import EngineError, RefNotFound, SparkFailed
+from mere.sparkconfig import SparkSettings
 
 Open = Callable[..., Session]
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mere.config import SparkSettings
 from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.pipeline.run.request import Project
 from mere.project.cases import read_cases
 from mere.project.load import Loader
+from mere.sparkconfig import SparkSettings
 from mere.testing.run import Outcome, chosen, run_cases
 from mere.text import notebook
 from mere.text.notebook import Column

@@ -16,11 +16,11 @@ from mere import config
 from mere.api import place
 from mere.api.place import Address
 from mere.cli.commands import as_typed
-from mere.config import SparkSettings
 from mere.errors import LakeError, UsageError
 from mere.lake.lake import Lake
 from mere.lake.refs.clock import skew
 from mere.names import parse_age
+from mere.sparkconfig import SparkSettings
 from mere.text.notebook import Column
 from mere.text.printable import printable
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mere.config import Project, SparkSettings, load
+from mere.config import Project, load
 from mere.engine.jvm import java
 from mere.engine.jvm.jars import LOCAL, Jar, needed
 from mere.errors import LakeError, MereError
@@ -21,6 +21,7 @@ from mere.lake.refs.engines import by_jdbc, by_rest, spark_catalog
 from mere.lake.storage.port import Storage, local_path
 from mere.lake.store.health import PROBE, Database
 from mere.names import MAIN
+from mere.sparkconfig import SparkSettings
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,14 @@ class Connection:
     def failure_of(self, exc: BaseException) -> SparkFailed | None:
         return explain(exc) if is_from_spark(exc) else None
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """A warm engine has this machine's files; of another server nobody knows."""
+        return self._release is None
+
+    def add_python(self, archive: Path) -> None:
+        self.spark.addArtifact(str(archive), pyfile=True)
+
     def cancel(self) -> None:
         try:
             self.spark.interruptAll()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mere.config import RestSettings
+    from mere.sparkconfig import RestSettings
 
 
 class Catalog(Protocol):

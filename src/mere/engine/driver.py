@@ -13,15 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere.config import SparkSettings, default_author
+from mere.config import default_author
+from mere.engine.cluster import master_of, python_of
 from mere.engine.interrupt import Call, cancel_on_interrupt
 from mere.engine.jvm import archive, local_files
-from mere.engine.jvm.jars import Jar
+from mere.engine.jvm.jars import ICEBERG, Jar, cached
 from mere.engine.jvm.process import Jvm, prepare
 from mere.engine.jvm.work import Work
 from mere.engine.translate import MORE_MEMORY, explain, is_from_spark, keep_text, log_at, may_be_lost
 from mere.errors import EngineError, SparkFailed, SparkLost
 from mere.lake.iceberg.properties import USER
+from mere.sparkconfig import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -46,6 +48,8 @@ class Driver:
     def start(cls, settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar] = ()) -> Driver:
         settings = _with_ml_if_imported(settings)
         refuse_a_foreign_context()
+        if (master := master_of(settings)) is not None:
+            master.check()  # before a JVM is started for it
         launch = prepare(settings, read_bytes, drivers)
         jvm = Jvm(replace(launch, archive=archive.find(launch)))
         return cls.on(jvm, settings)
@@ -54,6 +58,7 @@ class Driver:
     def on(cls, jvm: Jvm, settings: SparkSettings) -> Driver:
         """A driver on a JVM that is starting: while it does, pyspark is imported."""
         interrupt = signal.getsignal(signal.SIGINT)
+        master = master_of(settings)
         log_at(jvm.log, of_server=False)
         try:
             from pyspark import SparkConf, SparkContext
@@ -71,8 +76,10 @@ class Driver:
                 return SparkContext(conf=conf)
 
             context = _connected(jvm, start)
+            if master is not None:
+                master.wait_for_workers(context)
             # Workers for Python functions run the Python that runs this, not the first one on PATH.
-            context.pythonExec = os.environ.get("PYSPARK_PYTHON", sys.executable)
+            context.pythonExec = python_of(settings)
             _remove_scratch_with_the_jvm(context, jvm)
             _sign_snapshots(context)
             restore = cancel_on_interrupt(lambda: _cancel(context), interrupt, lambda: Call.of_this_thread(context))
@@ -150,6 +157,14 @@ class Driver:
     def failure_of(self, exc: BaseException) -> SparkFailed | None:
         return failure_of(exc, self._jvm)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its workers run on other machines, which have no file of this one."""
+        return not str(self._first._sc.master).startswith("local")
+
+    def add_python(self, archive: Path) -> None:
+        self._first._sc.addPyFile(str(archive))
+
     def cancel(self) -> None:
         _cancel(self._first._sc)
 
@@ -224,11 +239,24 @@ def _conf(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:
         "spark.sql.iceberg.data-planning-mode": "local",
         "spark.sql.iceberg.delete-planning-mode": "local",
         **({} if settings.ui else _SHORT_MEMORY),
-        **settings.conf,
+        **_of_cluster(jvm, settings),
+        **{name: value for name, value in settings.conf.items() if name != "spark.jars" or settings.master is None},
     }
     extensions = [ICEBERG_EXTENSIONS, settings.conf.get("spark.sql.extensions", "")]
     return {**conf, "spark.sql.extensions": ",".join(filter(None, extensions))}
 
+
+def _of_cluster(jvm: Jvm, settings: SparkSettings) -> dict[str, str]:
+    master = master_of(settings)
+    if master is None:
+        return {}
+    conf = master.conf(settings, [cached(ICEBERG), *jvm.launch.extra])
+    if settings.cores is None:  # how many there will be, nobody knows: adaptive execution merges what is too small
+        conf |= {"spark.default.parallelism": str(_PARTITIONS), SHUFFLE_PARTITIONS: str(_PARTITIONS)}
+    return conf
+
+
+_PARTITIONS = 64  # on a cluster of which the size is not known
 
 # Without a UI nobody looks at past queries, each of which would stay in memory with its plan.
 _SHORT_MEMORY = {

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from mere.config import SparkSettings
     from mere.lake.lake import Lake
     from mere.lake.log.commits import Commit
     from mere.lake.query.tables import TableSet
+    from mere.sparkconfig import SparkSettings
 
 _NO_TABLE = re.compile(r"The table or view ((?:`[^`]*`\.)*`[^`]*`) cannot be found")
 # The types of which pyarrow makes no Python values.

@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mere.config import SparkSettings
 from mere.engine.connect import Connection
 from mere.engine.driver import Driver, refuse_a_foreign_context
 from mere.engine.frames import from_arrow
@@ -28,6 +27,7 @@ from mere.engine.jvm import archive
 from mere.engine.jvm.process import Jvm, prepare
 from mere.engine.session import Session
 from mere.engine.warm.keeper import serve, server_conf
+from mere.sparkconfig import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

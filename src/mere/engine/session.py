@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from mere.config import SparkSettings, default_author, find_project, is_s3, load
+from mere.config import default_author, find_project, is_s3, load
 from mere.engine import client, connect
 from mere.engine.door import Catalog, Check, Door, Lake
 from mere.engine.driver import SHUFFLE_PARTITIONS, Driver, shuffle_partitions
@@ -25,6 +25,7 @@ from mere.lake.iceberg.properties import AUTHOR
 from mere.lake.log.refs import RefLike, spelled
 from mere.lake.storage.port import place
 from mere.names import MAIN
+from mere.sparkconfig import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,9 @@ class Engine(Protocol):
     def forget_catalog(self, spark: SparkSession, name: str) -> None: ...
     def failure_of(self, exc: BaseException) -> SparkFailed | None: ...
     def cancel(self) -> None: ...
+    @property
+    def is_elsewhere(self) -> bool: ...
+    def add_python(self, archive: Path) -> None: ...
 
 
 class Session:
@@ -118,6 +122,15 @@ class Session:
         self._driver.forget_catalog(self.spark, name)
         del self._attached[name]
         self._detached.add(name)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether Spark may run on machines that have no file of this one."""
+        return self._driver.is_elsewhere
+
+    def add_python(self, archive: Path) -> None:
+        """Modules that Python functions may import where they run: a .zip, whose name says which ones it has."""
+        self._driver.add_python(archive)
 
     def cancel(self) -> None:
         """Cancel what Spark is doing for this process, whichever thread started it."""

@@ -36,6 +36,8 @@ _NO_BUCKET = re.compile(r"NoSuchBucketException")
 _S3_FAILS = re.compile(
     r"(?:SdkClientException|S3Exception): ([^\n]*?)(?: \(Service: S3[^\n]*| \(SDK Attempt[^\n]*|\n|$)"
 )
+_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*?different version: (\S+) than that in driver: ([\d.]+)")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*python[^"]*)"', re.IGNORECASE)
 _LEFT_OUT = "'JavaPackage' object is not callable"
 _NO_CLASS = re.compile(r"Cannot find catalog plugin class[^\n]*?: ([\w.$]+)|ClassNotFoundException: ([\w.$]+)")
 _CONNECT = "pyspark.errors.exceptions.connect"
@@ -126,11 +128,29 @@ def explain(exc: BaseException) -> SparkFailed:
             f"This Spark has no {missing[1] or missing[2]} on its class path.",
             remedy="Whoever started it has to put the jar there: see the page on the engine in the docs.",
         )
+    if failure := _of_python(everything):
+        return failure
     if failed := _python_failure(text):
         return SparkFailed(failed)
     if _SERVER_FAILS in text:
         return SparkFailed("Spark's server failed without giving a reason.", remedy=_again(exc))
     return _other(exc, text, trace)
+
+
+def _of_python(everything: str) -> SparkFailed | None:
+    if other := _OTHER_PYTHON.search(everything):
+        has, needs = other[1].strip("()"), other[2].rstrip(".")
+        return SparkFailed(
+            f"Spark's workers run Python {has}, and this is Python {needs}: functions go from one to the other only"
+            " between equal versions.",
+            remedy=f"Name a Python {needs} that every worker has: export PYSPARK_PYTHON=python{needs}",
+        )
+    if missing := _NO_PYTHON.search(everything):
+        return SparkFailed(
+            f"A worker of Spark has no {missing[1]}, which runs Python functions.",
+            remedy="Install it on all of them, or name one that they have: export PYSPARK_PYTHON=/usr/bin/python3",
+        )
+    return None
 
 
 def _of_lake(everything: str) -> SparkFailed | None:

@@ -7,11 +7,10 @@ import secrets
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from mere.config import RestSettings, S3Settings, default_author
+from mere.config import S3Settings, default_author
 from mere.errors import LakeError, ReadOnlyRef, RefExists, RefNotFound, RunNotFound
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
@@ -30,6 +29,7 @@ from mere.lake.store.port import Store
 from mere.lake.upkeep import cleaning
 from mere.names import ALIAS_PREFIX, MAIN, RUN_PREFIX, TableName, check_new_ref, near
 from mere.ranges import Age, age, at_least
+from mere.sparkconfig import RestSettings
 
 if TYPE_CHECKING:
     from mere.lake.diff.diff import Diff
@@ -436,7 +436,7 @@ class Lake:
     def _try_storage(self, ref: RefLike) -> None:
         """Spark would ask a server that is not there, or with keys that are wrong, for minutes."""
         tables = self.at(ref)
-        for table in islice(tables, 1):
+        if (table := next(iter(tables), None)) is not None:
             self.storage.exists(tables.pointer(table))
 
     def pyiceberg(self, ref: RefLike = MAIN) -> RefCatalog:

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from mere.config import RestSettings
 from mere.engine.session import session
 from mere.errors import MereError, RunFailed
 from mere.lake.lake import Lake
@@ -23,6 +22,7 @@ from mere.pipeline.run.run import run
 from mere.project.cases import Case, Rows, Step
 from mere.project.graph import Graph
 from mere.project.model import Model
+from mere.sparkconfig import RestSettings
 from mere.sql.spelling.spark import name_of, quoted
 from mere.testing.given import Schemas, arrow, columns_of, frame, with_written
 from mere.testing.types import of_spark
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from mere.config import SparkSettings
+    from mere.sparkconfig import SparkSettings
 
 
 class Stage:

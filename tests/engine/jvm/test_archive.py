@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mere.config import SparkSettings
 from mere.engine.jvm import archive
 from mere.engine.jvm.process import Jvm, Launch, prepare
 from mere.engine.lock import exclusive
+from mere.sparkconfig import SparkSettings
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mere.config import SparkSettings
 from mere.engine.jvm import java
 from mere.engine.jvm import process as module
 from mere.engine.jvm.java import Java
 from mere.engine.jvm.process import Jvm, Launch, prepare
 from mere.engine.jvm.work import HEAVY_BYTES, PATIENT_COMPILER, STEADY_BYTES, Work
 from mere.errors import EngineError
+from mere.sparkconfig import SparkSettings
 
 
 @pytest.fixture

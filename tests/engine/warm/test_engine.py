@@ -20,7 +20,6 @@ import psutil
 import pytest
 
 from mere import Lake, Session, session
-from mere.config import SparkSettings
 from mere.engine import session as module
 from mere.engine.jvm.work import TOO_MUCH_FOR_WARM
 from mere.engine.warm import engine as warm
@@ -28,6 +27,7 @@ from mere.engine.warm.discovery import Engine, Place, hold, is_held
 from mere.engine.warm.keeper import Keeper
 from mere.engine.warm.pulse import Pulse
 from mere.errors import EngineError, SparkFailed, SparkLost
+from mere.sparkconfig import SparkSettings
 from tests.engine.conftest import SETTINGS, OpenWarm
 from tests.pipeline.shop import FIRST, SMALL, Shop
 
@@ -337,7 +337,7 @@ def test_nothing_secret_can_be_seen_from_outside(warm_engine: Engine, warm_lake:
 KILLED = """
 import sys
 from mere import Lake, session
-from mere.config import SparkSettings
+from mere.sparkconfig import SparkSettings
 with session(Lake.open(sys.argv[1]), "main", settings=SparkSettings(memory="1g")) as opened:
     assert "warm engine" in opened.about, opened.about
     print("begun", flush=True)

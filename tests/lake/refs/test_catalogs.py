@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mere.config import RestSettings
 from mere.lake.refs.engines import by_rest
+from mere.sparkconfig import RestSettings
 
 
 @pytest.mark.parametrize("token", [None, "mere_abc"])

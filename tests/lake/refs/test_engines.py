@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from mere.config import RestSettings, SparkSettings
 from mere.engine.session import Session
 from mere.engine.translate import explain
 from mere.errors import MereError, Unguarded
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind, Stats
+from mere.sparkconfig import RestSettings, SparkSettings
 from tests.conftest import OpenSession
 from tests.lake.places import LOCAL, S3, place
 

@@ -19,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mere.config import SparkSettings
 from mere.engine.session import Session, session
 from mere.lake.diff import contents
 from mere.lake.lake import Lake
@@ -28,6 +27,7 @@ from mere.pipeline.run.request import Finished, Project, Request, planned
 from mere.pipeline.run.run import run
 from mere.pipeline.state.state import PROPERTY, State
 from mere.project.load import load
+from mere.sparkconfig import SparkSettings
 from mere.windows import Grain, Span, Spans, instant
 from tests.pipeline.conftest import MakeShop
 

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mere.config import SparkSettings
 from mere.engine.session import Session, session
 from mere.lake import faults
 from mere.lake.diff import changed_rows
@@ -26,6 +25,7 @@ from mere.pipeline.plan.steps import Action
 from mere.pipeline.run.request import Finished, Project, Request
 from mere.pipeline.run.run import run
 from mere.project.load import load
+from mere.sparkconfig import SparkSettings
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import FIRST, Row
 

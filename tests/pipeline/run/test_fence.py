@@ -20,7 +20,6 @@ from typing import Any
 import psutil
 import pytest
 
-from mere.config import SparkSettings
 from mere.errors import MereError
 from mere.lake import faults
 from mere.lake.lake import Lake
@@ -29,6 +28,7 @@ from mere.pipeline.run.request import Event, Finished, Listener, Project, Reques
 from mere.pipeline.run.run import run
 from mere.pipeline.state.state import PROPERTY, State
 from mere.project.load import load
+from mere.sparkconfig import SparkSettings
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import FIRST, SMALL, WHOLE, Row, Shop, expected
 

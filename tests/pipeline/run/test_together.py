@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from mere.config import SparkSettings
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.pipeline.run.request import Event, Finished, Project, Request
 from mere.pipeline.run.run import run
 from mere.project.load import load
+from mere.sparkconfig import SparkSettings
 from tests.lake.places import LOCAL, POSTGRES
 from tests.pipeline.conftest import MakeShop
 from tests.pipeline.shop import FIRST, SMALL, WHOLE, Row, Shop, expected

@@ -9,13 +9,13 @@ import click
 
 from mere.cli.output import Age, example, json_option, open_lake, print_json, say, spark_settings
 from mere.cli.service.shared import asked_of, shared_option, shared_options, show_shared, start_shared
-from mere.config import SparkSettings
 from mere.engine.jvm.jars import needed
 from mere.engine.warm import engine as warm
 from mere.engine.warm.discovery import Engine
 from mere.engine.warm.pulse import Pulse
 from mere.errors import EngineError, UsageError
 from mere.lake.lake import Lake
+from mere.sparkconfig import SparkSettings
 from mere.text.words import counted, size
 from mere.windows import stamp
 

@@ -15,13 +15,13 @@ import click
 from mere.cli.output import Age, Command, open_lake, print_json, say, spark_settings
 from mere.cli.service.serve import require_safe
 from mere.cli.service.user import users_option, users_path
-from mere.config import SparkSettings
 from mere.engine.front import PORT, Terms
 from mere.engine.jvm.jars import needed
 from mere.engine.warm import engine as warm
 from mere.engine.warm.discovery import Engine
 from mere.errors import UsageError
 from mere.lake.lake import Lake
+from mere.sparkconfig import SparkSettings
 from mere.text.words import counted, size
 from mere.windows import stamp
 

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mere import private
-from mere.config import SparkSettings, mere_home
+from mere.config import mere_home
+from mere.engine.cluster import class_path_of, master_of, python_of
 from mere.engine.jvm.classpath import class_path, spark_home, sqlite_library
 from mere.engine.jvm.jars import SQLITE, Jar, fetch
 from mere.engine.jvm.java import Java, find
 from mere.engine.jvm.work import Work
 from mere.errors import EngineError
+from mere.sparkconfig import SparkSettings
 
 LEAST_MEMORY = 512 * 1024 * 1024
 START_SECONDS = 120
@@ -62,6 +64,12 @@ class Launch:
     beside: tuple[Path, ...] = ()
     "Jars after all others: an archive of class data fits with them and without."
     options: tuple[str, ...] = ()
+    address: str = "127.0.0.1"
+    "Where the driver listens."
+    python: str = sys.executable
+    "That runs Python functions."
+    folders: tuple[str, ...] = ()
+    "At the end of the class path."
     archive: Path | None = None
     "An archive of class data to read."
     dump_to: Path | None = None
@@ -144,13 +152,13 @@ class Jvm:
         return {
             **{key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_GATEWAY_")},
             # Here and not among the arguments, so that `ps` stays readable.
-            "CLASSPATH": os.pathsep.join(map(str, (*self.launch.jars, *self.launch.beside))),
+            "CLASSPATH": os.pathsep.join(map(str, (*self.launch.jars, *self.launch.beside, *self.launch.folders))),
             "SPARK_HOME": str(spark_home()),
-            # No look-up of this machine's name, and nothing that listens to the network.
-            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+            # No look-up of this machine's name; and nothing that listens to the network, but for a cluster's workers.
+            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", self.launch.address),
             "SPARK_CONNECT_MODE": "0",
             # A Connect server runs Python functions by it.
-            "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+            "PYSPARK_PYTHON": self.launch.python,
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection),
         }
 
@@ -222,7 +230,7 @@ def prepare(settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar]
         )
     if memory_bytes(settings.memory) < LEAST_MEMORY:
         raise EngineError(f"Spark does not start with {settings.memory} of memory.", remedy="Give it 512m or more.")
-    java = find()
+    java, master = find(), master_of(settings)
     extra += fetch(drivers)
     jars = class_path([*fetch(), *extra], ml=settings.ml)
     return Launch(
@@ -233,6 +241,9 @@ def prepare(settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar]
         ml=settings.ml,
         extra=tuple(extra),
         options=tuple(shlex.split(conf.get("spark.driver.extraJavaOptions", ""))),
+        address=master.own_address() if master else "127.0.0.1",
+        python=python_of(settings),
+        folders=tuple(class_path_of(settings)),
     )
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mere.config import SparkSettings, default_author
+from mere.config import default_author
 from mere.engine import client
 from mere.engine.connect import Connection
 from mere.engine.front import Terms
@@ -29,6 +29,7 @@ from mere.engine.translate import explain, is_from_spark, log_at
 from mere.engine.warm.discovery import PROBE, Engine, Place, hold, is_held
 from mere.engine.warm.pulse import SILENCE, Pulse
 from mere.errors import EngineError
+from mere.sparkconfig import SparkSettings
 
 IDLE = timedelta(minutes=10)
 GRACE = timedelta(minutes=1)

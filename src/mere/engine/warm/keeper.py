@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from mere import private
-from mere.config import SparkSettings
 from mere.engine import front
 from mere.engine.connect import USER
 from mere.engine.driver import Driver
@@ -33,6 +32,7 @@ from mere.engine.jvm.work import Work
 from mere.engine.warm.discovery import PROBE, Engine, Place, hold
 from mere.engine.warm.pulse import EVERY, Watch
 from mere.errors import MereError
+from mere.sparkconfig import SparkSettings
 
 _GLANCE = 0.2  # seconds: how soon the session of a client that is gone ends
 _RESTING = 60.0  # seconds after which a client of the front is not in the middle of something

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mere.config import RestSettings, S3Settings
+from mere.config import S3Settings
 from mere.lake.refs.guards import PROPERTIES
 from mere.lake.storage.s3 import SPARK_KEYS, spark_properties
+from mere.sparkconfig import RestSettings
 
 
 @dataclass(frozen=True)

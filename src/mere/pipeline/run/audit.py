@@ -10,7 +10,6 @@ from datetime import datetime
 from mere.audits.engines import on_duckdb, on_spark
 from mere.audits.evaluate import Finding, Rows, evaluate
 from mere.audits.rules import MaxChange
-from mere.config import SparkSettings
 from mere.errors import MetadataMissing
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
@@ -19,6 +18,7 @@ from mere.lake.query.tables import TableSet
 from mere.names import TableName
 from mere.project.graph import Graph
 from mere.project.model import Model
+from mere.sparkconfig import SparkSettings
 
 
 @dataclass(frozen=True)

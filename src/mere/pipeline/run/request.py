@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from mere.config import SparkSettings
 from mere.errors import CheckFailed
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
@@ -24,6 +23,7 @@ from mere.pipeline.plan.steps import Plan, Wish
 from mere.project.check.findings import Finding
 from mere.project.graph import CHANGED, Graph
 from mere.sources.offered import Offers
+from mere.sparkconfig import SparkSettings
 
 
 class IfRunning(StrEnum):

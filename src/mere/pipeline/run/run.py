@@ -46,8 +46,9 @@ from mere.pipeline.state import unfinished
 from mere.pipeline.state.signed import Signed, sign
 from mere.pipeline.write.query import Workshop, make_namespaces
 from mere.pipeline.write.table import BreakingChange
+from mere.project.archive import send_modules
 from mere.project.functions import function
-from mere.project.model import Model
+from mere.project.model import Model, Python
 from mere.sources.offered import Offers
 from mere.sources.source import Database, Portion, Source
 
@@ -383,6 +384,8 @@ class _Running:
         )
         self._stack.enter_context(opened)
         opened.spark.conf.set(f"spark.sql.iceberg.snapshot-property.{RUN}", self.id)
+        if opened.is_elsewhere and any(isinstance(step.model.body, Python) for step in due.building):
+            send_modules(self.project.folder, opened)
         if opened.about:
             self.listen(Event("engine", about={"where": opened.about}))
         return opened

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from mere.config import RestSettings
 from mere.engine.door import Door
 from mere.lake.iceberg.properties import AUTHOR
 from mere.lake.lake import Lake
 from mere.names import MAIN
+from mere.sparkconfig import RestSettings
 
 _GLANCE = 0.5  # seconds for which the list of refs is taken as it was
 _PLUGIN = "org.apache.iceberg.spark.SparkCatalog"

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 
-from mere.config import RestSettings, default_author
+from mere.config import default_author
 from mere.engine.front import Backend, Terms
 from mere.errors import ConfigError
 from mere.serve.access import tls
@@ -23,6 +23,7 @@ from mere.serve.spark.admission import Admission
 from mere.serve.spark.catalogs import Catalogs
 from mere.serve.spark.passing import Passing
 from mere.serve.spark.sessions import Sessions
+from mere.sparkconfig import RestSettings
 
 # Spark's own server says how long a message may be.
 _OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0))
