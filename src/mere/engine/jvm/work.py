@@ -6,7 +6,7 @@ from enum import Enum
 
 # From here on the optimising compiler pays for itself, and from there on a collector that uses all cores, and smaller
 # parts of a shuffle. By the six models of the example taxi: see docs/decisions/0003-engine-start-up.md.
-STEADY_BYTES = 12 * 1024 * 1024
+STEADY_BYTES = 20 * 1024 * 1024
 HEAVY_BYTES = 128 * 1024 * 1024
 
 # From here on a new JVM, tuned for throughput, is faster than a warm one.
