@@ -405,12 +405,19 @@ select $0
 select $99999
 select $x
 """,
-    # Known, and not for here
-    "0A000": """
+    # A ref that is not there
+    "3D000": """
 select * from system.information_schema.tables
 select * from memory.lake.x
-select * from gold.orders at (version => 1)
 select * from "@main".gold.orders
+select * from nowhere.gold.orders
+select * from "{secret}".gold.orders
+select * from gold.orders for version as of '{secret}'
+select * from "main; drop table x".gold.orders
+""",
+    # Known, and not for here
+    "0A000": """
+select * from gold.orders at (version => 1)
 call pragma_version()
 call enable_profiling()
 call force_checkpoint()
@@ -424,8 +431,6 @@ commit prepared 'x'
 rollback prepared 'x'
 prepare transaction 'x'
 select * from gold.orders tablesample bernoulli (10)
-select * from dev.gold.orders
-select * from "{secret}".gold.orders
 """,
     # Settings
     "42704": """

@@ -203,7 +203,7 @@ def test_show_lists_schemas_and_tables(shop_in_lake: str) -> None:
         ],
     )
     assert [each[3] for each in told] == [  # type: ignore[index]
-        [("gold",), ("public",), ("silver",)],
+        [("gold",), ("mere",), ("public",), ("silver",)],
         [("gold",)],
         [("gold", "orders"), ("gold", "totals")],
         [("silver", "orders")],
@@ -216,4 +216,4 @@ def test_show_says_what_is_not_there(shop_in_lake: str) -> None:
     told = _told(
         shop_in_lake, ["SHOW TABLES FROM nothing", "SHOW SCHEMAS FROM other", "SHOW TABLES FROM", "SHOW tablet"]
     )
-    assert [each[1] for each in told] == ["3F000", "0A000", "42601", "42704"]  # type: ignore[index]
+    assert [each[1] for each in told] == ["3F000", "3D000", "42601", "42704"]  # type: ignore[index]

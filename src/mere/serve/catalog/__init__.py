@@ -116,6 +116,11 @@ class Catalog(Mapping[str, "pa.Table"]):
         return relation in builtin.definitions() or relation in hidden.NAMES
 
 
+def columns_of(pin: Pin, role: Role, table: TableName) -> tuple[int, tuple[Column, ...]]:
+    """The number of a table at another ref, and its columns as the role sees them."""
+    return _contents(pin, role).columns(table)
+
+
 def tables(
     pin: Pin, role: Role, around: Callable[[], Surroundings] | None = None, views: tuple[Relation, ...] = ()
 ) -> Catalog:
@@ -196,7 +201,8 @@ _lock = threading.Lock()
 
 
 def _contents(pin: Pin, role: Role) -> _Contents:
-    name = f"{pin.commit} {role.key}"
+    past = sorted(f"{table} {snapshot}" for table, snapshot in pin.tables.past.items())
+    name = f"{pin.commit} {role.key} {role.history} {past}"
     with _lock:
         found = _known.get(name)
         if found is None or not found.is_lasting:

@@ -11,13 +11,15 @@ from threading import Lock
 from cachetools import LRUCache
 
 from mere.errors import LakeError
-from mere.lake.iceberg.metadata import Metadata, MetadataReader
+from mere.lake.iceberg.metadata import Json, Metadata, MetadataReader
 from mere.lake.iceberg.schema import key_of, view_sql
 from mere.lake.log.commits import Kind, Space
+from mere.lake.metadata_tables.tables import OF_LAKE, SCHEMA
+from mere.lake.query.metadata_tables import QUARANTINE
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
 from mere.serve.access.roles import Role
-from mere.serve.catalog.oids import PUBLIC, oids_of
+from mere.serve.catalog.oids import PUBLIC, oid_of, oids_of
 from mere.serve.catalog.types import ColumnType, of_iceberg
 
 COMMENT = "comment"
@@ -141,7 +143,8 @@ def take(tables: TableSet, role: Role) -> Inventory:
     shapes = {table: _allowed(shape or Shape(), role, table) for table, shape in read.items()}
     # Schemas without a table are seen by everyone: nothing in them is kept from anyone.
     hidden = {table.namespace for table in tables} - {table.namespace for table in names}
-    schemas = sorted({*tables.namespaces, "public"} - hidden)
+    own = {name: schema for name, schema in OF_LAKE.items() if role.history or name == QUARANTINE.name}
+    schemas = sorted({*tables.namespaces, "public"} - hidden | {SCHEMA})
     numbers = numbers_of(tables)
     comments = {
         key.namespace: entry.value
@@ -163,6 +166,11 @@ def take(tables: TableSet, role: Role) -> Inventory:
                 numbers[table.namespace, table.name, "key"] if shape.key else 0,
             )
             for table, shape in shapes.items()
+        )
+        + tuple(
+            Relation(numbers[SCHEMA, name], table, False, Shape(columns_of_schema(schema)))
+            for name, schema in own.items()
+            if (table := TableName(SCHEMA, name)) not in shapes
         ),
         None not in read.values(),
     )
@@ -171,10 +179,16 @@ def take(tables: TableSet, role: Role) -> Inventory:
 def numbers_of(tables: TableSet) -> dict[tuple[str, ...], int]:
     """Of all names, also those that a role does not see: they are the same for every role."""
     return oids_of(
-        [(schema,) for schema in tables.namespaces]
-        + [(table.namespace, table.name) for table in tables]
-        + [(table.namespace, table.name, part) for table in tables for part in ("index", "key")]
+        {(SCHEMA,), *((schema,) for schema in tables.namespaces)}
+        | {(table.namespace, table.name) for table in tables}
+        | {(SCHEMA, name) for name in OF_LAKE}
+        | {(table.namespace, table.name, part) for table in tables for part in ("index", "key")}
     )
+
+
+def number_of(table: TableName) -> int:
+    """Of a metadata table; 0 of one that no catalog lists."""
+    return oid_of(SCHEMA, table.name) if table.namespace == SCHEMA and table.name in OF_LAKE else 0
 
 
 def visible_shape(tables: TableSet, role: Role, table: TableName) -> Shape:
@@ -236,12 +250,15 @@ def _shape(pointer: str, reader: MetadataReader) -> Shape | None:
         return None
 
 
-def shape_of(metadata: Metadata) -> Shape:
-    schema = metadata.schema
-    columns = tuple(
+def columns_of_schema(schema: Json) -> tuple[Column, ...]:
+    return tuple(
         Column(number, field["name"], of_iceberg(field["type"]), field.get("required", False), field.get("doc"))
         for number, field in enumerate(schema["fields"], 1)
     )
+
+
+def shape_of(metadata: Metadata) -> Shape:
+    columns = columns_of_schema(metadata.schema)
     comment = metadata.properties.get(COMMENT)
     if metadata.is_view:
         return Shape(columns, comment=comment, sql=view_sql(metadata)[0])

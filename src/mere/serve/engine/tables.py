@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import duckdb
 
@@ -23,12 +24,17 @@ from mere.errors import QueryError
 from mere.lake.iceberg.manifests import DATA, Manifests, lost_partitionings
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.log.commits import Kind
-from mere.lake.query import errors, scans, views
+from mere.lake.metadata_tables.shape import MetadataTable
+from mere.lake.metadata_tables.tables import split
+from mere.lake.query import errors, metadata_tables, quarantine, scans, views
 from mere.lake.query.bindings import Directory, folders, readable_metadata, schema_of
+from mere.lake.query.metadata_tables import QUARANTINE
 from mere.lake.query.tables import TableSet
 from mere.lake.query.types import columns
 from mere.lake.storage.port import Storage, canonical
 from mere.names import TableName
+from mere.serve.access import limits
+from mere.serve.access.roles import Role
 from mere.sql.spelling.standard import literal, quoted
 
 if TYPE_CHECKING:
@@ -63,7 +69,12 @@ class _Bound:
     users: int = 0
     is_copy: bool = False
     is_tiny: bool = False  # of a table that has next to no rows
+    is_passing: bool = False  # for one statement alone
     reads: tuple[str, ...] = ()  # of a view: what must stay as long as it does
+
+
+# Gives the query of a view, and is there while that is made.
+Make = Callable[["DuckDBPyConnection", _Bound], AbstractContextManager[str]]
 
 
 class Tables:
@@ -80,17 +91,43 @@ class Tables:
         """The table's name in the schema `lake`, which it keeps until `release`."""
         return self._hold(pin, table, ())
 
+    def hold_metadata(self, pin: Pin, table: TableName, role: Role) -> str:
+        """The same of a metadata table, as the role sees it."""
+        if table == QUARANTINE:
+            found = tuple(quarantine.quarantines(pin.tables, role))
+            pointers = (pin.tables.pointer(each) for each in found)
+            key = _digest(QUARANTINE.name, *map(str, found), *pointers)
+            return self._hold_key(key, lambda _, bound: self._set_aside(pin, found, bound))
+        opened = metadata_tables.opened(table, pin.tables, role)
+        if opened.lasts:  # it says what one metadata file says
+            parts = split(table)
+            assert parts is not None
+            key = _digest(parts[1], pin.tables.pointer(parts[0]), str(pin.tables.past.get(parts[0])))
+        else:
+            key = uuid4().hex
+        return self._hold_key(key, partial(_filled, opened, key))
+
     def release(self, names: Sequence[str]) -> None:
+        gone = []
         with self._lock:
             for name in names:
                 if (bound := self._bound.get(name)) is not None:
                     bound.users -= 1
+                    if bound.is_passing and not bound.users:
+                        gone.append(name)
+            if gone:
+                with closing(self._connection()) as connection:
+                    for name in gone:
+                        self._drop(connection, name)
 
     def _hold(self, pin: Pin, table: TableName, path: tuple[TableName, ...]) -> str:
         if table in path:
             around = " → ".join(map(str, [*path[path.index(table) :], table]))
             raise QueryError(f"View {table} refers to itself: {around}.")
         key = _key(pin, table)
+        return self._hold_key(key, lambda connection, bound: self._made(connection, pin, table, key, bound, path))
+
+    def _hold_key(self, key: str, make: Make) -> str:
         with self._lock:
             bound = self._bound.get(key)
             mine = bound is None
@@ -99,23 +136,17 @@ class Tables:
             bound.users += 1
             self._bound.move_to_end(key)
         if mine:
-            self._bind(pin, table, key, bound, path)
+            self._bind(key, bound, make)
         try:
             return bound.name.result(_PATIENCE)
         except BaseException:
             self.release([key])
             raise
 
-    def _bind(self, pin: Pin, table: TableName, key: str, bound: _Bound, path: tuple[TableName, ...]) -> None:
+    def _bind(self, key: str, bound: _Bound, make: Make) -> None:
         connection = self._connection()
         try:
-            metadata = readable_metadata(pin.tables, table)
-            is_view = pin.tables.entry(table).kind is Kind.VIEW
-            with errors.unbound(str(table), lambda: dict.fromkeys(folders(metadata), str(table)), is_view):
-                if is_view:
-                    sql = self._view(pin, table, metadata, bound, (*path, table))
-                else:
-                    sql = self._table(connection, table, metadata, key, bound)
+            with make(connection, bound) as sql:
                 connection.execute(f"CREATE OR REPLACE VIEW {SCHEMA}.{quoted(key)} AS {sql}")
             bound.name.set_result(key)
         except BaseException as error:  # noqa: BLE001 (whoever waits for it gets it, this thread too)
@@ -125,6 +156,34 @@ class Tables:
         finally:
             connection.close()
         self._make_room()
+
+    @contextmanager
+    def _made(
+        self,
+        connection: DuckDBPyConnection,
+        pin: Pin,
+        table: TableName,
+        key: str,
+        bound: _Bound,
+        path: tuple[TableName, ...],
+    ) -> Iterator[str]:
+        """The query of a view of one table or view; what goes wrong while it is made says which."""
+        metadata = readable_metadata(pin.tables, table)
+        is_view = pin.tables.entry(table).kind is Kind.VIEW
+        with errors.unbound(str(table), lambda: dict.fromkeys(folders(metadata), str(table)), is_view):
+            if is_view:
+                yield self._view(pin, table, metadata, bound, (*path, table))
+            else:
+                yield self._table(connection, table, metadata, key, bound)
+
+    @contextmanager
+    def _set_aside(self, pin: Pin, found: Sequence[TableName], bound: _Bound) -> Iterator[str]:
+        def place(table: TableName) -> str:
+            name = self._hold(pin, table, ())
+            bound.reads += (name,)
+            return f"{SCHEMA}.{quoted(name)}"
+
+        yield quarantine.query(found, place)
 
     def _table(
         self, connection: DuckDBPyConnection, table: TableName, metadata: Metadata, key: str, bound: _Bound
@@ -196,20 +255,33 @@ class Tables:
             # Under the lock: nobody else may make one of them again before it is gone.
             with closing(self._connection()) as connection:
                 for key in gone:
-                    bound = self._bound.pop(key)
-                    connection.execute(f"DROP VIEW IF EXISTS {SCHEMA}.{quoted(key)}")
-                    if bound.is_copy:
-                        connection.execute(f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(f'{key} copy')}")
-                    for name in bound.reads:
-                        if (read := self._bound.get(name)) is not None:
-                            read.users -= 1
+                    self._drop(connection, key)
+
+    def _drop(self, connection: DuckDBPyConnection, key: str) -> None:
+        bound = self._bound.pop(key)
+        connection.execute(f"DROP VIEW IF EXISTS {SCHEMA}.{quoted(key)}")
+        if bound.is_copy:
+            connection.execute(f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(f'{key} copy')}")
+        for name in bound.reads:
+            if (read := self._bound.get(name)) is not None:
+                read.users -= 1
+
+
+@contextmanager
+def _filled(table: MetadataTable, key: str, connection: DuckDBPyConnection, bound: _Bound) -> Iterator[str]:
+    """A copy of a metadata table; of one that may be another the next time, for one statement."""
+    copy = f"{SCHEMA}.{quoted(f'{key} copy')}"
+    metadata_tables.fill(connection, copy, table, limits.go_on)
+    bound.is_copy, bound.is_passing = True, not table.lasts
+    yield f"FROM {copy}"
 
 
 def _key(pin: Pin, table: TableName) -> str:
     """Of a view, the tables that it reads belong to it: on another ref they may be others."""
     pointer = pin.tables.pointer(table)
     if not pin.tables.is_view(table):
-        return _digest(pointer)
+        snapshot = pin.tables.past.get(table)
+        return _digest(pointer) if snapshot is None else _digest(pointer, str(snapshot))
     return _digest(pointer, *(f"{name} {entry.value}" for name, entry in pin.tables.tables.items()))
 
 

@@ -14,10 +14,12 @@ import duckdb
 from sqlglot import exp
 
 from mere.errors import MereError
+from mere.lake.query import metadata_tables, quarantine
 from mere.lake.query.bindings import folders, schema_of
 from mere.names import TableName
 from mere.serve.access.roles import Role
-from mere.serve.catalog import Catalog
+from mere.serve.catalog import Catalog, columns_of
+from mere.serve.catalog.inventory import Column, columns_of_schema, number_of
 from mere.serve.catalog.rewrite import rewrite
 from mere.serve.engine import functions
 from mere.serve.engine.engine import CATALOG, Engine
@@ -100,11 +102,11 @@ class Plans:
 
     def keep(self, key: PlanKey, made: Compiled, weight: int) -> Compiled:
         """One for the caller, who releases it; what is kept holds nothing."""
-        if not made.reads_views:
+        if not made.reads_views and all(relation.lasts for relation in made.relations):
             made.number = next(self._numbers)
         mine = copy(made)
         made.held = []
-        if all(relation.table is not None for relation in made.relations):
+        if all(relation.lasts for relation in made.relations):
             self._known.keep(key, made, weight)
         return mine
 
@@ -127,6 +129,7 @@ class Compiler:
     path: tuple[str, ...]
     engine_for: Callable[[Sequence[str]], Engine]
     plans: Plans
+    other: Callable[[str], Pin] = names.no_other
 
     def compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
         try:
@@ -145,7 +148,7 @@ class Compiler:
 
     @property
     def scope(self) -> names.Scope:
-        return names.Scope(self.pin, self.role, self.context.database, self.path, self.catalog.__contains__)
+        return names.Scope(self.pin, self.role, self.context.database, self.path, self.catalog.__contains__, self.other)
 
     def _compile(self, written: exp.Expr, declared: Sequence[int]) -> Compiled:
         tree = written.copy()
@@ -158,13 +161,17 @@ class Compiler:
         origins = sources.of(tree)
         tree = rewrite(tree)
         found = names.resolve(tree, scope)
-        tables = [relation.table for _, relation in found.relations if relation.table is not None]
-        where = self._folders(tables)
-        engine = self.engine_for(list(where))
         relations = tuple(relation for _, relation in found.relations)
+        tables = [
+            (relation.pin or self.pin, relation.table)
+            for relation in relations
+            if relation.table is not None and not relation.is_metadata
+        ]
+        where = self._folders([*tables, *self._set_aside(relations)])
+        engine = self.engine_for(list(where))
         compiled = Compiled(engine, written, tree, (), frozenset(), where, self._columns(tables), relations)
         compiled.origins = origins
-        compiled.reads_views = any(map(self.pin.tables.is_view, tables))
+        compiled.reads_views = any(pin.tables.is_view(table) for pin, table in tables)
         try:
             sums.narrow(tree, self._is_small(found))
             compiled.tables = frozenset(self._bind(engine, found, compiled.held))
@@ -193,40 +200,60 @@ class Compiler:
         except PgError:
             return None  # whoever looks it up to read it says so
         if relation.table is not None:
-            oid, columns = self.catalog.columns(relation.table)
+            if relation.is_metadata:
+                oid, columns = self._metadata_columns(relation)
+            elif relation.pin is None:
+                oid, columns = self.catalog.columns(relation.table)
+            else:
+                oid, columns = columns_of(relation.pin, self.role, relation.table)
             return [Origin(each.name, each.type.oid, each.type.modifier, oid, each.number) for each in columns]
         return of_catalog(f"{relation.schema}.{relation.name}")
 
-    def _folders(self, tables: Sequence[TableName]) -> dict[str, str]:
+    def _metadata_columns(self, relation: names.Relation) -> tuple[int, Sequence[Column]]:
+        assert relation.table is not None
+        tables = (relation.pin or self.pin).tables
+        return number_of(relation.table), columns_of_schema(metadata_tables.schema_of(relation.table, tables))
+
+    def _set_aside(self, relations: Sequence[names.Relation]) -> list[tuple[Pin, TableName]]:
+        """What `mere.quarantine` counts, if a query reads it."""
+        pins = [
+            each.pin or self.pin for each in relations if each.table == metadata_tables.QUARANTINE and each.is_metadata
+        ]
+        return [(pin, table) for pin in pins for table in quarantine.quarantines(pin.tables, self.role)]
+
+    def _folders(self, tables: Sequence[tuple[Pin, TableName]]) -> dict[str, str]:
         """Where their files are. What a view reads is only known when it is translated: it may be any table."""
-        pinned = self.pin.tables
-        views = any(pinned.is_view(table) for table in tables)
-        wanted = [table for table in (pinned if views else tables) if not pinned.is_view(table)]
-        return {folder: str(table) for table in wanted for folder in folders(pinned.metadata(table))}
+        found: dict[str, str] = {}
+        for pin, table in tables:
+            pinned = pin.tables
+            for each in pinned if pinned.is_view(table) else (table,):
+                if not pinned.is_view(each):
+                    found |= dict.fromkeys(folders(pinned.metadata(each)), str(each))
+        return found
 
     def _is_small(self, found: names.Found) -> sums.IsSmall:
-        known = {id(node): relation.table for node, relation in found.relations}
+        known = {id(node): relation for node, relation in found.relations}
 
         def is_small(node: exp.Table, column: str) -> bool:
-            table = known.get(id(node))
-            if table is None or self.pin.tables.is_view(table):
+            relation = known.get(id(node))
+            if relation is None or relation.table is None or relation.is_metadata:
                 return False
-            fields = self.pin.tables.metadata(table).schema["fields"]
+            tables = (relation.pin or self.pin).tables
+            if tables.is_view(relation.table):
+                return False
+            fields = tables.metadata(relation.table).schema["fields"]
             return any(each["type"] == "int" and each["name"].lower() == column.lower() for each in fields)
 
         return is_small
 
-    def _columns(self, tables: Sequence[TableName]) -> tuple[str, ...]:
+    def _columns(self, tables: Sequence[tuple[Pin, TableName]]) -> tuple[str, ...]:
         found: list[str] = []
-        for table in tables:
-            if not self.pin.tables.is_view(table):
-                names = self._names(table)
+        for pin, table in tables:
+            if not pin.tables.is_view(table):
+                names = _names(pin, table)
                 chosen = self.role.chosen(table, names)
                 found += names if chosen is None else chosen
         return tuple(found)
-
-    def _names(self, table: TableName) -> list[str]:
-        return [each["name"] for each in schema_of(self.pin.tables, table)["fields"]]
 
     def _bind(self, engine: Engine, found: names.Found, held: list[str]) -> list[str]:
         bound = []
@@ -237,18 +264,23 @@ class Compiler:
                 names.point(node, CATALOG, name)
                 bound.append(f"{CATALOG}.{name}")
                 continue
-            name = engine.tables.hold(self.pin, relation.table)
+            pin = relation.pin or self.pin
+            if relation.is_metadata:
+                name = engine.tables.hold_metadata(pin, relation.table, self.role)
+            else:
+                name = engine.tables.hold(pin, relation.table)
             held.append(name)
             bound.append(f"{SCHEMA}.{name}")
             names.point(node, SCHEMA, name)
-            self._restrict(node, relation.table)
+            if not relation.is_metadata:
+                self._restrict(node, pin, relation.table)
         return bound
 
-    def _restrict(self, node: exp.Table, table: TableName) -> None:
+    def _restrict(self, node: exp.Table, pin: Pin, table: TableName) -> None:
         """Only the columns and rows that the role may read."""
         if self.role.chosen(table, ()) is None and not self.role.conditions(table):
             return
-        sight = rights.of_table(self.role, table, self._names(table))
+        sight = rights.of_table(self.role, table, _names(pin, table))
         alias = node.args["alias"].copy()
         inner = node.copy()
         inner.set("alias", None)
@@ -264,6 +296,10 @@ class Compiler:
             query = query.offset(0, copy=False)
         subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
         node.replace(subquery)
+
+
+def _names(pin: Pin, table: TableName) -> list[str]:
+    return [each["name"] for each in schema_of(pin.tables, table)["fields"]]
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ _NODES = words("""
     arraycontainedby arrayoverlaps jsonextract jsonextractscalar jsonbextract jsonbextractscalar jsonbcontains
     jsonbcontainsanytopkeys jsonpath jsonpathroot jsonpathkey jsonpathsubscript jsonpathpart unicodestring
     bytestring rawstring hexstring bitstring national kwarg overlaps intervalspan sqrt cbrt startswith variadic
-    aliases propertyeq objectidentifier
+    aliases propertyeq objectidentifier version
 """)
 _WRITES = {
     "insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "merge": "MERGE", "create": "CREATE TABLE",
@@ -143,10 +143,16 @@ def check_node(node: exp.Expr) -> None:
             raise PgError("42601", f'syntax error at or near "{node.sql()}"')
     elif isinstance(node, exp.LimitOptions) and (node.args.get("with_ties") or node.args.get("percent")):
         raise PgError("0A000", "FETCH FIRST … WITH TIES is not supported")
+    elif isinstance(node, exp.Version) and not _is_of_table(node.parent):
+        raise PgError("42601", "FOR … AS OF does not stand after the name of a table", position=position(node))
     elif isinstance(node, exp.Placeholder):
         raise PgError("42601", 'syntax error at or near "?"', hint="Parameters are written $1, $2.")
     elif node.key not in _NODES:
         raise PgError("0A000", f"{_shown(node)} is not supported", position=position(node))
+
+
+def _is_of_table(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
 
 
 def _check_function(node: exp.Anonymous) -> None:

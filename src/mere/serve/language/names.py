@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 from sqlglot import exp
 
 from mere.errors import QueryError
+from mere.lake.query import metadata_tables
 from mere.names import TableName, near
 from mere.serve.access.roles import Role
 from mere.serve.engine.tables import Pin
-from mere.serve.language import guard, types
+from mere.serve.language import guard, types, versions
 from mere.serve.protocol.port import PgError
 
 SYSTEM = ("pg_catalog", "information_schema")
@@ -25,6 +27,13 @@ class Relation:
     schema: str
     name: str
     table: TableName | None = None  # of the lake
+    pin: Pin | None = None  # at which it is read; None: at that of the statement
+    is_metadata: bool = False  # a metadata table, of the lake or of one of its tables
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is the same for every statement that sees the commit with the same rights."""
+        return self.table is not None and self.pin is None and not self.is_metadata
 
 
 @dataclass
@@ -46,20 +55,37 @@ class Scope:
     database: str
     path: Sequence[str]  # of schemas, for names without one
     is_system: Exists
+    other: Callable[[str], Pin]  # another ref than the database
 
     def find(self, node: exp.Table) -> Relation:
         parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
-        if len(parts) == 3 and parts[0].name != self.database:
-            raise PgError(
-                "0A000",
-                f"cross-database references are not implemented: {_dotted(parts)}",
-                hint="A connection reads one ref: its database.",
-                position=guard.position(node),
-            )
         names = parts[-2:]
-        if len(parts) <= 3 and (found := self._find(names)) is not None:
-            return found
-        raise self._missing(node, _dotted(parts), names)
+        version, ref = versions.version_of(node), versions.ref_of(node, self.database)
+        scope = self if ref is None else replace(self, pin=self._other(ref, node))
+        if len(parts) <= 3 and (found := scope._find(names)) is not None:
+            if found.table is None:
+                if version is None and ref is None:
+                    return found
+                raise PgError("42809", f'"{_dotted(parts)}" is of the present alone', position=guard.position(node))
+            found = found if ref is None else replace(found, pin=scope.pin)
+            return found if version is None or version.snapshot is None else scope._at(found, version.snapshot, node)
+        raise scope._missing(node, _dotted(parts), names)
+
+    def _other(self, ref: str, node: exp.Table) -> Pin:
+        try:
+            return self.other(ref)
+        except PgError as error:
+            error.position = guard.position(node)
+            raise
+
+    def _at(self, found: Relation, snapshot: int, node: exp.Table) -> Relation:
+        """What may not be seen is not there: of a role that reads the present alone, any snapshot."""
+        assert found.table is not None
+        tables = metadata_tables.at_snapshot(found.table, self.pin.tables, snapshot) if self.role.history else None
+        if tables is None:
+            at = guard.position(node)
+            raise PgError("42704", f'relation "{found.name}" has no snapshot {snapshot}', position=at)
+        return replace(found, pin=replace(self.pin, tables=tables))
 
     def _find(self, names: Sequence[exp.Identifier]) -> Relation | None:
         name = names[-1]
@@ -70,7 +96,18 @@ class Scope:
                     return Relation(schema.name, name.name)
             elif (table := self._table(schema, name)) is not None:
                 return Relation(table.namespace, table.name, table)
+            elif (table := self._metadata_table(schema, name)) is not None:
+                return Relation(table.namespace, table.name, table, is_metadata=True)
         return None
+
+    def _metadata_table(self, schema: exp.Identifier, name: exp.Identifier) -> TableName | None:
+        written = TableName(schema.name, name.name)
+        return metadata_tables.find(written, self.pin.tables, partial(self._base, schema, name), self.role)
+
+    def _base(self, schema: exp.Identifier, name: exp.Identifier, table: TableName) -> TableName | None:
+        base = exp.to_identifier(table.name, quoted=True)
+        base.meta.update(name.meta)
+        return self._table(schema, base)
 
     def _table(self, schema: exp.Identifier, name: exp.Identifier) -> TableName | None:
         """Written without quotes, a name is also found in another case, if it is the only one."""
@@ -91,6 +128,10 @@ class Scope:
         visible = [table for table in self.pin.tables if self.role.may_read(table)]
         hint = near(names[-1].name, visible, by=lambda table: table.name).strip() or None
         return PgError("42P01", f'relation "{dotted}" does not exist', hint=hint, position=guard.position(node))
+
+
+def no_other(ref: str) -> Pin:
+    raise PgError("3D000", f'database "{ref}" does not exist')
 
 
 def no_column(column: exp.Column) -> PgError:
@@ -131,10 +172,12 @@ def resolve(tree: exp.Expr, scope: Scope) -> Found:
             continue  # a function
         cte = visible(node) if not node.args.get("db") else None
         if cte is not None:
+            versions.refuse(node, "WITH query")
             _alias(node, node.name)
             node.set("this", exp.to_identifier(renamed[id(cte)], quoted=True))
         else:
             found.relations.append((node, scope.find(node)))
+            node.set("version", None)
     for defined in tree.find_all(exp.CTE):
         defined.args["alias"].set("this", exp.to_identifier(renamed[id(defined)], quoted=True))
     _drop_schemas(tree, found)

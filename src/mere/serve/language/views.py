@@ -9,7 +9,7 @@ from itertools import islice
 from sqlglot import exp
 
 from mere.serve.builtin.names import TEMPORARY
-from mere.serve.language import guard, names
+from mere.serve.language import guard, names, versions
 from mere.serve.parse import syntax
 from mere.serve.parse.words import Words
 from mere.serve.protocol.port import Field, PgError
@@ -184,6 +184,7 @@ class Views:
         return known[view.name]
 
     def _put(self, node: exp.Table, view: View) -> None:
+        versions.refuse(node, "temporary view")
         tree = view.tree()
         for inner in [each for each in tree.find_all(exp.Table) if each.text("db") == TEMPORARY]:
             self._put(inner, self.by_name[inner.name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -119,6 +119,21 @@ class LakeBackend:
             known = self._pins[database] = Pin(database, tables.commit.id, tables)
         self._recent.keep(database, known)
         return known
+
+    def check(self, database: str) -> None:
+        """RefNotFound, if there is no such ref."""
+        self._lake.resolve(database)
+
+    def others(self, databases: Collection[str]) -> dict[str, Pin]:
+        """Several refs, all read at one instant."""
+        found = {}
+        for database, tables in self._lake.at_each(databases).items():
+            known = self._pins.get(database)
+            if known is None or known.commit != tables.commit.id:
+                known = self._pins[database] = Pin(database, tables.commit.id, tables)
+            self._recent.keep(database, known)
+            found[database] = known
+        return found
 
     def databases(self, role: Role) -> tuple[str, ...]:
         """The refs that the role may connect to."""

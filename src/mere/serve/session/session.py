@@ -21,7 +21,7 @@ from mere.serve.builtin import settings as settings_
 from mere.serve.builtin.names import TEMPORARY
 from mere.serve.catalog import Surroundings, temporary
 from mere.serve.engine.tables import Pin
-from mere.serve.language import errors, guard, rights, statements
+from mere.serve.language import errors, guard, rights, statements, versions
 from mere.serve.language.compiler import Compiled, Compiler
 from mere.serve.language.mend.operators import Context
 from mere.serve.language.views import Views
@@ -48,6 +48,7 @@ class LakeSession:
         self._process = process
         self.number = next(_NUMBERS)
         self._pin: Pin | None = None
+        self._others: dict[str, Pin] = {}  # refs besides the database
         self._in_transaction = False
         path = settings_.path(self._schemas(self._current()))
         # Never changed in place: whoever has asked for them keeps what they were.
@@ -153,6 +154,7 @@ class LakeSession:
 
     def begin(self, commit: str | None = None) -> None:
         self._in_transaction = True
+        self._others = {}
         try:
             self._pin = self._backend.pin(self.database, commit) if commit is not None else None
         except MereError as error:
@@ -160,6 +162,7 @@ class LakeSession:
 
     def end(self) -> None:
         self._in_transaction = False
+        self._others = {}
         self._local.clear()
 
     def _current(self) -> Pin:
@@ -171,6 +174,39 @@ class LakeSession:
         except MereError as error:
             raise self._unreachable(error) from error
         return self._pin
+
+    def _pinned(self, tree: exp.Expr) -> Pin:
+        """The database, and the refs that a query reads besides: outside of a transaction all at one instant, in one
+        from when they were named first."""
+        starts = not self._in_transaction or self._pin is None
+        pin = self._current()
+        if not self._in_transaction:
+            self._others = {}
+        wanted = {ref for ref in versions.others(tree, self.database) if ref not in self._others}
+        there = {ref for ref in wanted if self._is_there(ref)}
+        if there:
+            found = self._backend.others({*there, self.database} if starts else there)
+            self._pin = pin = found.pop(self.database, pin)
+            self._others = {**self._others, **found}
+        return pin
+
+    def _is_there(self, ref: str) -> bool:
+        try:
+            self._backend.role(self._user, ref)
+            self._backend.check(ref)
+        except (PgError, RefNotFound):
+            return False
+        return True
+
+    def _other(self, ref: str) -> Pin:
+        """The same for a ref that is not there and for one that the user may not read."""
+        role = self._backend.role(self._user, ref)
+        if ref not in self._others:
+            raise self._backend.missing(role, ref)
+        pin = self._others[ref]
+        if unmet := role.unmet(pin.tables):
+            raise rights.at_commit(role, unmet, ref)
+        return pin
 
     def _unreachable(self, error: MereError) -> PgError:
         if isinstance(error, RefNotFound):
@@ -211,7 +247,7 @@ class LakeSession:
         described = self.describe(statement.query, ())
         if described.parameters:
             raise PgError("42P02", "there is no parameter $1")
-        self.views = self.views.with_one(statement, described.fields, self._compiler().scope)
+        self.views = self.views.with_one(statement, described.fields, self._compiler(statement.query.parsed.tree).scope)
 
     def drop_views(self, statement: DropView) -> list[PgError]:
         notices, dropped = [], set()
@@ -252,8 +288,12 @@ class LakeSession:
     def close(self) -> None:
         self.cancel()
 
-    def _compiler(self) -> Compiler:
-        pin = self._current()
+    def _compiler(self, tree: exp.Expr | None = None) -> Compiler:
+        """Of a query, with the refs that it reads."""
+        try:
+            pin = self._current() if tree is None else self._pinned(tree)
+        except MereError as error:
+            raise self._unreachable(error) from error
         known = self.settings
         path, seen = settings_.schemas(known["search_path"]), self._schemas(pin)
         context = Context(
@@ -269,7 +309,8 @@ class LakeSession:
         )
         views = tuple(temporary.relation(each.name, each.text, each.fields) for each in self.views)
         tables = catalog.tables(pin, self._role, lambda: self._surroundings(known), views)
-        return Compiler(pin, self._role, context, tables, path, self._backend.engine_for, self._backend.plans)
+        backend = self._backend
+        return Compiler(pin, self._role, context, tables, path, backend.engine_for, backend.plans, self._other)
 
     def _surroundings(self, settings: dict[str, str]) -> Surroundings:
         return Surroundings(
@@ -294,7 +335,8 @@ class LakeSession:
         assert isinstance(statement, Select), f"{statement.tag} returns no rows"
         budget = Budget(self._timeout())
         with self._preparing(budget):
-            compiled = self._compiler().compile(self.views.expanded(statement.parsed.tree), oids)
+            tree = self.views.expanded(statement.parsed.tree)
+            compiled = self._compiler(tree).compile(tree, oids)
         return compiled, budget
 
     @contextmanager
