@@ -29,23 +29,35 @@ _WIDTH = 80  # of a value in a list of changes
 
 
 @click.command(
-    epilog=example("mere show gold.orders", "mere show gold.orders --at main@2d", "mere show gold.orders --history")
+    epilog=example(
+        "mere show gold.orders --at main@2d", "mere show gold.orders --history", "mere show gold.orders --tree"
+    )
 )
 @click.argument("table")
 @click.option("--at", default="main", show_default=True, metavar="REF", help="Any ref.")
 @click.option("--history", "through_time", is_flag=True, help="Show the table at each commit that changed it.")
+@click.option("--tree", "as_tree", is_flag=True, help="Show its files, from the catalog's pointer down.")
 @click.option(
     "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most this many."
 )
 @json_option
 @click.pass_context
-def show(ctx: click.Context, table: str, at: str, through_time: bool, limit: int, as_json: bool) -> None:
+def show(ctx: click.Context, table: str, at: str, through_time: bool, as_tree: bool, limit: int, as_json: bool) -> None:
     """Describe a table or view.
 
     Prints columns, partitioning, properties, size and snapshots, or the SQL of a view. Reads metadata only, no data
-    files or manifests.
+    files, and manifests only with --tree.
     """
+    if through_time and as_tree:
+        raise UsageError("--history and --tree exclude each other.")
     lake = open_lake(ctx)
+    if as_tree:
+        tree = lake.at(at).table(table).tree(limit)
+        if as_json:
+            print_json(tree.to_dict())
+        else:
+            say(str(tree))
+        return
     if through_time:
         moments = list(islice(history(lake, table, at), limit))
         if as_json:

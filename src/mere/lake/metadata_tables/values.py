@@ -64,6 +64,12 @@ class Partitioning:
         given = {id_: value for (id_, _), value in zip(self._specs.get(spec, ()), values, strict=False)}
         return {each.name: typed(each.type, given.get(each.id)) for each in self.fields}
 
+    def texts_of(self, spec: int, values: Sequence[Any]) -> dict[str, str]:
+        """Of one file: the fields of its spec alone."""
+        ids = {id_ for id_, each in self._specs.get(spec, ()) if each.get("transform") != "void"}
+        given = self.struct(spec, values)
+        return {each.name: shown(each.type, given[each.name]) for each in self.fields if each.id in ids}
+
     def texts(self, spec: int, values: Sequence[bytes | None]) -> list[str | None]:
         """Bounds of a manifest's partitions, in the order of the spec's fields."""
         types = [self._type(each) for _, each in self._specs.get(spec, ())]
@@ -89,6 +95,17 @@ def typed(type_: str, value: Any) -> Any:
     if type_ == "string" and isinstance(value, bytes):
         return str(UUID(bytes=value)) if len(value) == 16 else value.decode(errors="replace")
     return value
+
+
+def shown(type_: str, value: Any) -> str:
+    """A partition's value, as people write it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if type_ in _TEXTS and isinstance(value, int):
+        return text(type_, value.to_bytes(8, "little", signed=True)) or str(value)
+    return _of_bytes(value) if isinstance(value, bytes) else str(value)
 
 
 def text(type_: str, value: bytes | None) -> str | None:

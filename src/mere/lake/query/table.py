@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
+    from mere.lake.metadata_tables.tree import Tree
     from mere.lake.query.tables import TableSet
 
 
@@ -54,6 +55,15 @@ class Table:
     def description(self) -> show.Description:
         """Describes the table from its metadata alone."""
         return show.describe(self.tables, str(self.name))
+
+    def tree(self, most: int = 20) -> Tree:
+        """Its files, from the catalog's pointer down, and what each commit brought. `most`: manifests, files of one and
+        commits that are shown."""
+        from mere.lake.metadata_tables.tree import tree
+
+        tables, store = self.tables, self.tables.store
+        assert store is not None
+        return tree(store, tables.reader, tables.ref, tables.commit, self.name, tables.entry(self.name), most)
 
     @property
     def schema(self) -> pa.Schema:
