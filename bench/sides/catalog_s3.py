@@ -1,65 +1,46 @@
-"""The tables in a bucket, behind a server over HTTP: python catalog_s3.py mere|nessie.
+"""The tables in a bucket, behind a server over HTTP: python catalog_s3.py mere|nessie|nessie_rocksdb.
 
 The clients make the tables, which is not timed. A branch of all tables is made besides.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
-import mere
-from bench.sides import catalogs, gateway, nessie, served, server
+from bench.sides import catalogs, gateway, lake_s3, nessie, server
 from bench.sides.answer import answer, sized
+from bench.sides.lake_s3 import ask
 from mere.engine.jvm.jars import AWS
 from tests.services.s3 import S3Server
 
 BRANCHES = 40
-SETTINGS = """\
-name: bench
-profiles:
-  local:
-    lake: {lake}
-    catalog: ${{BENCH_CATALOG}}
-    s3:
-      endpoint: {endpoint}
-      access_key: ${{BENCH_ACCESS}}
-      secret_key: ${{BENCH_SECRET}}
-"""
 Served = tuple[dict[str, str], Callable[[str], object]]  # the properties of a catalog, and what makes a branch
 
 
 @contextmanager
 def by_mere(s3: S3Server) -> Iterator[Served]:
-    location = f"{s3.new_bucket('bench')}/lake"
-    with server.running() as database:
-        with mere.Lake.create(location, catalog=database, s3=s3.settings) as lake:
-            lake.branch("dev")
-        Path("mere.yaml").write_text(SETTINGS.format(lake=location, endpoint=s3.endpoint), encoding="utf-8")
-        secrets = {
-            "BENCH_CATALOG": database,
-            "BENCH_ACCESS": s3.settings.access_key,
-            "BENCH_SECRET": s3.settings.secret_key,
-        }
-        with served.rest(None, secrets) as uri:
-            yield (
-                {"uri": uri, "warehouse": "dev"},
-                lambda name: ask(uri, "/api/v1/branches", {"name": name, "at": "dev"}),
-            )
+    with lake_s3.running(s3) as uri:
+        yield (
+            {"uri": uri, "warehouse": "dev"},
+            lambda name: ask(uri, "/api/v1/branches", {"name": name, "at": "dev"}),
+        )
 
 
 @contextmanager
 def by_nessie(s3: S3Server) -> Iterator[Served]:
-    with nessie.running(Path.cwd(), f"{s3.new_bucket('bench')}/nessie", s3.endpoint) as port:
+    with server.running() as database, by_nessie_rocksdb(s3, database) as served:
+        yield served
+
+
+@contextmanager
+def by_nessie_rocksdb(s3: S3Server, database: str | None = None) -> Iterator[Served]:
+    with nessie.running(Path.cwd(), f"{s3.new_bucket('bench')}/nessie", s3.endpoint, database) as port:
         uri = f"http://127.0.0.1:{port}"
 
         def branch(name: str) -> object:
@@ -67,19 +48,6 @@ def by_nessie(s3: S3Server) -> Iterator[Served]:
             return ask(uri, f"/api/v2/trees?name={name}&type=BRANCH", main)
 
         yield {"uri": f"{uri}/iceberg/main", "warehouse": "bench"}, branch
-
-
-def ask(uri: str, path: str, body: object = None) -> Any:
-    connection = HTTPConnection(str(urlsplit(uri).hostname), urlsplit(uri).port)
-    try:
-        kind = {"Content-Type": "application/json"}
-        connection.request("POST" if body else "GET", path, json.dumps(body) if body else None, kind)
-        response = connection.getresponse()
-        content = response.read()
-        assert response.status < 300, content
-        return json.loads(content)
-    finally:
-        connection.close()
 
 
 def make_tables(java: catalogs.Java, properties: dict[str, str]) -> None:
@@ -103,10 +71,11 @@ def branches(make: Callable[[str], object]) -> dict[str, float]:
     return {"branch_p50": statistics.median(seconds), "branch_p99": gateway.slowest(seconds)}
 
 
+SIDES = {"mere": by_mere, "nessie": by_nessie, "nessie_rocksdb": by_nessie_rocksdb}
 s3 = S3Server(Path.cwd() / "s3")
 s3.start()
 try:
-    with (by_mere if sys.argv[1] == "mere" else by_nessie)(s3) as (address, make), catalogs.java(AWS) as java:
+    with SIDES[sys.argv[1]](s3) as (address, make), catalogs.java(AWS) as java:
         properties = {"type": "rest", "rest-metrics-reporting-enabled": "false", **address}
         make_tables(java, properties)
         result, times = catalogs.measured(java, properties, commit_together=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bench.peers import NotInstalled
 from mere.config import mere_home
@@ -39,17 +40,36 @@ IVY = f"""\
 """
 
 
+def _rocksdb(folder: Path) -> dict[str, object]:
+    """In the folder."""
+    return {
+        "nessie.version.store.type": "ROCKSDB",
+        "nessie.version.store.persist.rocks.database-path": folder / "nessie",
+    }
+
+
+def _postgres(url: str) -> dict[str, object]:
+    parts = urlsplit(url)
+    source = "quarkus.datasource.postgresql"
+    return {
+        "nessie.version.store.type": "JDBC2",
+        "nessie.version.store.persist.jdbc.datasource": "postgresql",
+        f"{source}.jdbc.url": f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}",
+        f"{source}.username": parts.username,
+        f"{source}.password": parts.password,
+    }
+
+
 @contextmanager
-def running(folder: Path, warehouse: str, s3: str) -> Iterator[int]:
-    """Its port. It keeps its commits in a RocksDB in the folder."""
+def running(folder: Path, warehouse: str, s3: str, database: str | None = None) -> Iterator[int]:
+    """Its port. It keeps its commits in a Postgres, or in a RocksDB in the folder."""
     port = free_port()
     secret = "bench-keys"
     settings = {
         "quarkus.http.host": "127.0.0.1",
         "quarkus.http.port": port,
         "quarkus.management.enabled": "false",
-        "nessie.version.store.type": "ROCKSDB",
-        "nessie.version.store.persist.rocks.database-path": folder / "nessie",
+        **(_postgres(database) if database else _rocksdb(folder)),
         "nessie.catalog.default-warehouse": "bench",
         "nessie.catalog.warehouses.bench.location": warehouse,
         "nessie.catalog.service.s3.default-options.endpoint": s3,

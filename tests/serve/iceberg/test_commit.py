@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 import requests
 
+from mere.errors import StorageUnreachable
 from mere.lake import faults
 from mere.lake.lake import Lake
+from mere.lake.storage.port import LocalStorage
 from mere.serve.access.roles import Everybody, Role, Rule, Writes
 from tests.lake import orders
 from tests.serve.iceberg.rest import Rest, error, serving
@@ -221,6 +223,81 @@ def test_a_transaction_changes_all_tables_or_none(rest: Rest, lake: Lake) -> Non
     ]
     for wrong in refused:
         assert error(rest.post("dev/transactions/commit", wrong))[0] == 400
+
+
+def names_of(lake: Lake, count: int) -> list[str]:
+    names = [f"t{number}" for number in range(count)]
+    for name in names:
+        orders.write(lake, f"gold.{name}", orders.CUSTOMERS, "dev")
+    return names
+
+
+def metadata_files(lake: Lake) -> set[str]:
+    return {each.location for each in lake.storage.files(lake.warehouse) if each.location.endswith(".metadata.json")}
+
+
+def changes(lake: Lake, names: list[str]) -> list[Json]:
+    return [change(name, lake.at("dev").metadata(f"gold.{name}").current_id, "1") for name in names]
+
+
+def test_the_files_of_a_transaction_are_written_side_by_side(
+    rest: Rest, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On S3 each takes the time of a request."""
+    names = names_of(lake, 6)
+    together = threading.Barrier(len(names), timeout=10)
+    write = LocalStorage.write_new
+
+    def meets(self: LocalStorage, location: str, content: bytes) -> None:
+        together.wait()
+        write(self, location, content)
+
+    asked = {"table-changes": changes(lake, names)}
+    monkeypatch.setattr(LocalStorage, "write_new", meets)
+    assert rest.post("dev/transactions/commit", asked).status_code == 204
+    monkeypatch.undo()
+    assert {lake.at("dev").metadata(f"gold.{name}").properties["a"] for name in names} == {"1"}
+
+
+def test_a_transaction_that_is_refused_writes_no_file(rest: Rest, lake: Lake) -> None:
+    names = names_of(lake, 3)
+    before, head = metadata_files(lake), lake.resolve("dev").commit.id
+    good = changes(lake, names[:2])
+    gone = lake.at("dev").metadata("gold.t2")
+    snapshot = {
+        **gone.raw["snapshots"][-1], "snapshot-id": 7, "parent-snapshot-id": gone.current_id,
+        "sequence-number": gone.raw["last-sequence-number"] + 1,
+        "manifest-list": f"{gone.folder}/metadata/snap-7-nowhere.avro",
+    }  # fmt: skip
+    last: Json = change("t2", gone.current_id, "1") | {"updates": [{"action": "add-snapshot", "snapshot": snapshot}]}
+    stale = change("t2", 1, "1")
+    for wrong, status in ((stale, 409), (last, 400)):
+        assert error(rest.post("dev/transactions/commit", {"table-changes": [*good, wrong]}))[0] == status
+        assert metadata_files(lake) == before
+    assert lake.resolve("dev").commit.id == head
+
+
+@pytest.mark.parametrize("nth", [1, 3])
+def test_a_transaction_of_which_a_file_cannot_be_written_changes_nothing(
+    rest: Rest, lake: Lake, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    names = names_of(lake, 3)
+    before, head = metadata_files(lake), lake.resolve("dev").commit.id
+    asked = {"table-changes": changes(lake, names)}
+    turns, write = iter(range(1, 100)), LocalStorage.write_new
+
+    def fails(self: LocalStorage, location: str, content: bytes) -> None:
+        if next(turns) == nth:
+            raise StorageUnreachable("S3 does not answer.")
+        write(self, location, content)
+
+    monkeypatch.setattr(LocalStorage, "write_new", fails)
+    assert error(rest.post("dev/transactions/commit", asked))[0] == 503
+    monkeypatch.undo()
+    assert lake.resolve("dev").commit.id == head
+    assert len(metadata_files(lake) - before) <= 2, "what nobody points to is left to the sweep"
+    assert rest.post("dev/transactions/commit", asked).status_code == 204
+    assert {lake.at("dev").metadata(f"gold.{name}").properties["a"] for name in names} == {"1"}
 
 
 def test_a_transaction_whose_answer_got_lost_is_answered_with_success(

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from mere.lake.iceberg import manifests
 from mere.lake.iceberg.metadata import Metadata
 from mere.lake.lake import Lake
 from mere.lake.storage.port import local_path
@@ -95,6 +96,20 @@ def test_a_snapshot_whose_files_are_not_there_is_none(rest: Rest, lake: Lake) ->
             local_path(listed).write_bytes(content)
         assert "cannot be read" in refused(rest, stolen(lake, listed, mine))
     lake.gc(dry_run=True)
+
+
+def test_a_snapshot_whose_manifests_are_not_there_is_none(rest: Rest, lake: Lake) -> None:
+    orders.write(lake, "gold.lost", orders.CUSTOMERS, "dev")
+    lost = lake.at("dev").metadata("gold.lost").current
+    assert lost is not None
+    head, listed = lake.resolve("dev").commit.id, brought_in(lake, lost.manifest_list or "")
+    for manifest in manifests.listed(lake.storage, lost):
+        local_path(manifest.path).unlink()
+    asked = stolen(lake, listed, lake.at("dev").metadata("gold.orders"))
+    assert "is gone" in refused(rest, asked)
+    transaction = {"table-changes": [{"identifier": {"namespace": ["gold"], "name": "orders"}, **asked}]}
+    assert "is gone" in refused(rest, transaction, "dev/transactions/commit")
+    assert lake.resolve("dev").commit.id == head
 
 
 def test_a_table_that_is_read_as_a_whole_does_not_lead_to_others(lake: Lake) -> None:

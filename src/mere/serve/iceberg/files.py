@@ -27,9 +27,18 @@ class MetadataFiles:
         found = self._kept.get(location)
         if found is None:
             found = self._read(location)
-            if len(found) <= _LARGEST:
-                self._kept.keep(location, found, len(found))
+            self._keep(location, found)
         return found
+
+    def write(self, metadata: Metadata) -> None:
+        """A new file. Whoever has changed a table is sent what it has become, and mostly goes on from there."""
+        content = metadata.to_bytes()
+        self._storage.write_new(metadata.location, content)
+        self._keep(metadata.location, unpacked(metadata.location, content))
+
+    def _keep(self, location: str, content: bytes) -> None:
+        if len(content) <= _LARGEST:
+            self._kept.keep(location, content, len(content))
 
     def folder(self, location: str) -> str | None:
         """Of the table whose metadata is there."""

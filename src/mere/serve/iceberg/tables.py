@@ -121,10 +121,10 @@ def changed(call: Call, table: TableName, kind: Kind) -> Response:
     target = Target(call, table)
 
     def find() -> Write:
-        change = target.changed(table, kind, call.json)
-        if change is None:
+        changes = target.changed(kind, {table: call.json})
+        if not changes:
             return Write("", answer=Answer(200, target.entry(table, kind).value))
-        return Write(message([call.json], [change]), [change], _loads(change))
+        return Write(message([call.json], changes), changes, _loads(*changes))
 
     return written(call, target.ref, find)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -28,12 +30,29 @@ from mere.lake.log.commits import Change, Entries, Entry, Key, Kind, Space
 from mere.lake.place import folders
 from mere.lake.refs.guards import ELSEWHERE, PROPERTIES, Guard
 from mere.lake.refs.properties import refuse_unguarded
+from mere.lake.storage.several import side_by_side
 from mere.names import TableName, check_new_table
 from mere.serve.http.errors import bad_request
 from mere.serve.iceberg.call import Call
 from mere.serve.iceberg.warehouse import EXISTS, missing
 
 _WORDS = {Kind.TABLE: "Table", Kind.VIEW: "View"}
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """A change whose metadata is in no file yet."""
+
+    table: TableName
+    kind: Kind
+    before: Metadata | None
+    after: Metadata
+
+    @property
+    def change(self) -> Change:
+        old = Entry(self.kind, self.before.location) if self.before else None
+        stats = growth(self.before, self.after)
+        return Change(Key.of(self.table), old, Entry(self.kind, self.after.location), stats)
 
 
 class Target:
@@ -85,18 +104,39 @@ class Target:
 
     def created(self, table: TableName, kind: Kind, raw: Json) -> Change:
         """The change by which this metadata stands there, in a file."""
-        location = f"{raw['location']}/metadata/00000-{uuid.uuid4()}.metadata.json"
-        return self._change(table, kind, None, Metadata(location, raw))
+        (change,) = self._written([self._new(table, kind, raw)])
+        return change
 
-    def changed(self, table: TableName, kind: Kind, request: Json) -> Change | None:
-        """What a client asks for, if what it takes for granted is so. None: it is so already."""
+    def _new(self, table: TableName, kind: Kind, raw: Json) -> Unwritten:
+        location = f"{raw['location']}/metadata/00000-{uuid.uuid4()}.metadata.json"
+        return self._unwritten(table, kind, None, Metadata(location, raw))
+
+    def changed(self, kind: Kind, asked: Mapping[TableName, Json]) -> list[Change]:
+        """What a client asks for, if what it takes for granted is so, with all metadata in files. What is so already
+        is left out."""
+        for request in asked.values():
+            check_updates(_objects(request, "updates"))
+        stand = self._stand(list(asked), kind)
+        if _have_happened(asked, stand):
+            return []
+        found = [self._asked(table, kind, request, stand.get(table)) for table, request in asked.items()]
+        return self._written([each for each in found if each is not None])
+
+    def _stand(self, tables: Sequence[TableName], kind: Kind) -> dict[TableName, Metadata]:
+        """The metadata of those that are there."""
+        entries = self.standing(*tables)
+        there = [table for table in tables if (entry := entries.get(Key.of(table))) and entry.kind is kind]
+        if kind is Kind.TABLE:
+            for table in there:
+                self._call.access.check_files(table)
+        return dict(zip(there, side_by_side(lambda table: self.metadata(entries[Key.of(table)]), there), strict=True))
+
+    def _asked(self, table: TableName, kind: Kind, request: Json, before: Metadata | None) -> Unwritten | None:
         updates, required = _objects(request, "updates"), _objects(request, "requirements")
-        check_updates(updates)
-        entry = self.standing(table).get(Key.of(table))
-        creates = kind is Kind.TABLE and any(each.get("type") == requirements.CREATES for each in required)
-        if creates and (entry is None or entry.kind is not kind):
-            return self._staged(table, updates, required)
-        before = self.metadata(self.entry(table, kind))
+        if before is None:
+            if kind is Kind.TABLE and any(each.get("type") == requirements.CREATES for each in required):
+                return self._staged(table, updates, required)
+            raise missing(table, kind)
         if _happened(before.raw, updates):
             return None
         requirements.check(str(table), before.raw, required)
@@ -112,22 +152,9 @@ class Target:
         if kind is Kind.TABLE:
             draft.apply(_guards(draft.raw))
         raw = draft.finished(before.location) if isinstance(draft, TableDraft) else draft.finished()
-        return self._change(table, kind, before, before.successor(raw))
+        return self._unwritten(table, kind, before, before.successor(raw))
 
-    def have_happened(self, asked: Mapping[TableName, Json]) -> bool:
-        """Whether all of this was done before, in one commit: its snapshots stand, as far as it has made any."""
-        standing = self.standing(*asked)
-        found = []
-        for table, request in asked.items():
-            updates = _objects(request, "updates")
-            check_updates(updates)
-            if not any(each.get("action") == "add-snapshot" for each in updates):
-                continue
-            entry = standing.get(Key.of(table))
-            found.append(entry is not None and _happened(self.metadata(entry).raw, updates))
-        return bool(found) and all(found)
-
-    def _staged(self, table: TableName, updates: list[Json], required: list[Json]) -> Change:
+    def _staged(self, table: TableName, updates: list[Json], required: list[Json]) -> Unwritten:
         self.require_free(table, Kind.TABLE)
         self.require_namespace(table.namespace)
         requirements.check(str(table), None, required)
@@ -141,7 +168,7 @@ class Target:
         draft.apply([*updates, {"action": "set-location", "location": folder}])
         draft.apply(_guards(draft.raw))
         folders.make(folder)
-        return self.created(table, Kind.TABLE, draft.finished(None))
+        return self._new(table, Kind.TABLE, draft.finished(None))
 
     def _check_updates(self, table: TableName, updates: Iterable[Json], folder: str | None) -> None:
         for each in updates:
@@ -221,33 +248,39 @@ class Target:
                 f"{foreign[0]} is not in the lake's warehouse. To take over a table from elsewhere: mere adopt"
             )
 
-    def _change(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Change:
-        key = Key.of(table)
+    def _unwritten(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Unwritten:
         names = {ref.name for ref in self._store.refs()} if kind is Kind.VIEW else set()
         guard = Guard(self._lake.reader, self.ref.name, names, self.ref.name)
-        metadata = guard.better(key, kind, after) or after
-        faults.point("rest.applied")
-        if kind is Kind.TABLE:
-            self._check_brought(table, before, metadata)
-        MetadataReader(self._lake.storage).write(metadata)
-        faults.point("rest.written")
-        stats = growth(before, metadata)
-        return Change(key, Entry(kind, before.location) if before else None, Entry(kind, metadata.location), stats)
+        return Unwritten(table, kind, before, guard.better(Key.of(table), kind, after) or after)
 
-    def _check_brought(self, table: TableName, before: Metadata | None, after: Metadata) -> None:
+    def _written(self, asked: Sequence[Unwritten]) -> list[Change]:
+        """Once all of them may stand, their files are written, side by side. What is refused leaves no file; where a
+        write fails, the others leave files that nobody points to, for the sweep."""
+        faults.point("rest.applied")
+        side_by_side(self._check_brought, [each for each in asked if each.kind is Kind.TABLE])
+        return side_by_side(self._write, asked)
+
+    def _write(self, asked: Unwritten) -> Change:
+        self._call.files.write(asked.after)
+        faults.point("rest.written")
+        return asked.change
+
+    def _check_brought(self, asked: Unwritten) -> None:
         """The files of new snapshots must exist, in the lake: the server reads them with its own rights, for whoever
         may read this table, and mere gc must be able to follow them."""
-        (what, around), storage = self._around(table, after.folder), self._lake.storage
+        (what, around), storage = self._around(asked.table, asked.after.folder), self._lake.storage
         try:
-            foreign = [file for file in brought(storage, before, after) if not folders.is_inside(file, around)]
-            if foreign and before is not None:  # an adopted table has files elsewhere
+            found = brought(storage, asked.before, asked.after)
+            foreign = [file for file in found if not folders.is_inside(file, around)]
+            if foreign and asked.before is not None:  # an adopted table has files elsewhere
                 known = Reach(storage)
-                known.add(before.location)
+                known.add(asked.before.location)
                 foreign = [file for file in foreign if file not in known]
             if self._call.access.role.reads_everything:  # as Iceberg's own tests do, a client may list what is nowhere
                 foreign = [file for file in foreign if self._is_there(file)]
         except (LakeUnreadable, MetadataMissing) as error:
-            raise bad_request(f"The files of a new snapshot of {table} cannot be read: {error.message}") from error
+            message = f"The files of a new snapshot of {asked.table} cannot be read: {error.message}"
+            raise bad_request(message) from error
         if foreign:
             raise bad_request(f"{foreign[0][:500]} is not in {what}, {around}.")
 
@@ -264,9 +297,19 @@ class Target:
         return f"the folder of {table}", folder or ""
 
 
+def _have_happened(asked: Mapping[TableName, Json], stand: Mapping[TableName, Metadata]) -> bool:
+    """Whether all of this was done before, in one commit: its snapshots stand, as far as it has made any."""
+    sent = {table: updates for table, each in asked.items() if _snapshots(updates := _objects(each, "updates"))}
+    return bool(sent) and all(table in stand and _happened(stand[table].raw, sent[table]) for table in sent)
+
+
+def _snapshots(updates: Iterable[Json]) -> list[Any]:
+    return [each.get("snapshot") for each in updates if each.get("action") == "add-snapshot"]
+
+
 def _happened(raw: Json, updates: Iterable[Json]) -> bool:
     """Whether these updates were made before: a client whose answer got lost sends them again. Their snapshots tell."""
-    sent = [each.get("snapshot") for each in updates if each.get("action") == "add-snapshot"]
+    sent = _snapshots(updates)
     known = {each["snapshot-id"]: each.get("manifest-list") for each in raw.get("snapshots") or ()}
     return bool(sent) and all(
         isinstance(each, dict) and each.get("snapshot-id") in known and _same(each, known) for each in sent

@@ -23,11 +23,7 @@ def commit(call: Call) -> Response:
     target = Target(call, *tables)
 
     def find() -> Write:
-        asked = dict(zip(tables, requests, strict=True))
-        if target.have_happened(asked):
-            return Write("")
-        found = [target.changed(table, Kind.TABLE, request) for table, request in asked.items()]
-        changes = [change for change in found if change is not None]
+        changes = target.changed(Kind.TABLE, dict(zip(tables, requests, strict=True)))
         return Write(message(requests, changes), changes)
 
     return written(call, target.ref, find)
