@@ -28,6 +28,7 @@ MereError
 │   ├── Unguarded           a table or view that must not be published as it is
 │   ├── LakeConflict        the target moved meanwhile
 │   ├── LeaseHeld           another run is writing these tables
+│   │   └── LeaseLost       and has taken them from this one
 │   └── ClockOff            the clock of this machine is behind what it would write to
 ├── EngineError
 │   ├── JavaUnfit           no Java, or not one that Spark runs on
@@ -208,6 +209,10 @@ class LakeConflict(LakeError):
 
 
 class LeaseHeld(LakeError):
+    pass
+
+
+class LeaseLost(LeaseHeld):
     pass
 
 

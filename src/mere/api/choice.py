@@ -36,6 +36,7 @@ class RunOptions(TypedDict, total=False):
     if_running: str
     threads: int
     message: str | None
+    id: str | None
 
 
 def names_of(given: Names) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
+from mere.errors import MereError
 from mere.pipeline.run import request
+from mere.pipeline.run.record import said
 
 # What is said of the rows of every model, in the events and in the record with `rows_` before it.
 ROWS = ("read", "written", "quarantined", "dropped")
@@ -173,6 +175,12 @@ class Ended(Event):
     state: RunState
     commit: str | None
     error: str | None = None
+    error_kind: str | None = None  # which of mere.errors it was, such as LeaseHeld
+
+    @classmethod
+    def of_failure(cls, state: RunState, error: BaseException) -> Self:
+        kind = type(error).__name__ if isinstance(error, MereError) else None
+        return cls.from_about({"state": state, "commit": None, "error": said(error), "error_kind": kind})
 
 
 @dataclass(frozen=True, kw_only=True)

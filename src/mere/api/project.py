@@ -271,17 +271,20 @@ class Project:
         if_running: str = "wait",
         threads: int = 4,
         message: str | None = None,
+        id: str | None = None,  # noqa: A002
         listen: Listener | None = None,
     ) -> RunResult:
         """Build what is due on a branch of its own, audit it there, and publish everything at once, or nothing.
 
         A run that fails raises; the error has the record of the run as `run`. `listen` is called with each event, by
-        one thread at a time. `on`: by default main, or the branch of the run that is resumed.
+        one thread at a time. `on`: by default main, or the branch of the run that is resumed. `id`: the run's, 12 hex
+        digits of your own.
         """
         options: RunOptions = {
             "on": on, "full_refresh": full_refresh, "start": start, "end": end, "forward_only": forward_only,
             "allow_breaking": allow_breaking, "limit_windows": limit_windows, "sample": sample, "check": check,
             "resume": resume, "accept": accept, "if_running": if_running, "threads": threads, "message": message,
+            "id": id,
         }  # fmt: skip
         return self._carry_out(select, options, listen)
 

@@ -186,7 +186,7 @@ class Attempt:
             self._tell_hook(
                 settings.on_failure, self._record.to_dict() if self._record else self._refusal(status, error)
             )
-        self._tell(Ended.from_about({"state": state, "commit": None, "error": said(error)}))
+        self._tell(Ended.of_failure(state, error))
 
     def _tell_hook(self, hook: config.Hook | None, run: Mapping[str, Any]) -> None:
         if hook is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from mere.names import MAIN
 from mere.pipeline.run.request import IfRunning, Project, Request
 from mere.ranges import at_least
 
+_ID = re.compile(r"[0-9a-f]{12}")
 Read = Callable[[Mapping[str, str] | None], Project]
 
 
@@ -24,6 +26,7 @@ def prepared(
     at_least(1, threads=options.get("threads"))
     if_running = _if_running(options.get("if_running", IfRunning.WAIT))
     resume, variables = options.get("resume"), None
+    _check_id(options.get("id"), resume)
     if resume:
         _refuse_another_wish(choice.decided)
         past = run(resume)
@@ -41,6 +44,7 @@ def prepared(
         if_running=if_running,
         threads=options.get("threads", 4),
         message=options.get("message"),
+        id=options.get("id"),
     )
 
 
@@ -57,6 +61,13 @@ def _choice(select: Names, options: RunOptions) -> Choice:
         sample=options.get("sample"),
         check=options.get("check", True),
     )
+
+
+def _check_id(given: str | None, resume: str | None) -> None:
+    if given is not None and resume:
+        raise UsageError("A run that is resumed has its id already.", remedy="Leave out --id.")
+    if given is not None and not _ID.fullmatch(given):
+        raise UsageError(f"{given!r} is not an id of a run: it has 12 hex digits, in small letters.")
 
 
 def _refuse_another_wish(option: str | None) -> None:

@@ -43,7 +43,6 @@ from mere.cli.project.plan import print_plan
 from mere.errors import MereError, UsageError
 from mere.lake.lake import Lake
 from mere.pipeline.plan.steps import Action
-from mere.pipeline.run.record import said
 from mere.project.kinds import Kind
 from mere.text.words import counted
 from mere.text.words import size as bytes_shown
@@ -76,7 +75,7 @@ class Watch:
         if error is None or isinstance(error, UsageError) or self._has_ended or not self._as_json:
             return  # what was typed wrong, its author sees
         state = RunState.CANCELLED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
-        print_line(Ended.from_about({"state": state, "commit": None, "error": said(error)}).to_dict())
+        print_line(Ended.of_failure(state, error).to_dict())
 
     def follow(self, project: Project, run: Callable[[Listener], RunResult]) -> RunResult:
         """Carry out a run and show what happens in it."""

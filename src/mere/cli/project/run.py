@@ -57,12 +57,14 @@ from mere.text.words import size as bytes_shown
     "--threads", type=click.IntRange(min=1), default=4, show_default=True, help="How many models to build at once."
 )
 @click.option("-m", "--message", help="The reason, shown by mere log.")
+@click.option("--id", "id_", metavar="ID", help="The id of the run, 12 hex digits of your own: to follow it at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @click.pass_context
 def run(
     ctx: click.Context,
     /,
     resume: str | None,
+    id_: str | None,
     as_json: bool,
     variables: tuple[str, ...],
     **options: Any,
@@ -81,7 +83,7 @@ def run(
         given["on"] = None
     with Watch(as_json) as watch:
         project = open_to_run(ctx, variables)
-        watch.follow(project, lambda listen: project.run(**given, resume=resume, listen=listen))
+        watch.follow(project, lambda listen: project.run(**given, resume=resume, id=id_, listen=listen))
 
 
 @click.group(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from mere.errors import LeaseHeld, Unsigned
+from mere.errors import LeaseLost, Unsigned
 from mere.lake.log.commits import Entry, Key
 from mere.lake.log.runs import shown
 from mere.names import TableName
@@ -38,9 +38,9 @@ class Fence:
         )
 
 
-def lost_lease(holder: str, tables: Collection[TableName]) -> LeaseHeld:
+def lost_lease(holder: str, tables: Collection[TableName]) -> LeaseLost:
     names = ", ".join(map(str, tables))
-    return LeaseHeld(
+    return LeaseLost(
         f"{shown(holder)} has lost its lease on {names}: another run may be writing them.",
         remedy="Run it again.",
     )

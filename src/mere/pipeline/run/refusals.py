@@ -7,9 +7,7 @@ from mere.lake.lake import Lake
 from mere.names import MAIN
 from mere.pipeline.plan.remedies import within
 from mere.pipeline.plan.steps import Plan
-from mere.pipeline.run.request import (
-    Request,
-)
+from mere.pipeline.run.request import Request
 
 
 def refuse_read_only(lake: Lake, on: str) -> None:
@@ -18,6 +16,14 @@ def refuse_read_only(lake: Lake, on: str) -> None:
         raise ReadOnlyRef(
             f"{on} is not a branch, so nothing can be published to it. Nothing was run.",
             remedy=f"Run on a branch of it: mere branch create fix --from {on}, then mere run --on fix",
+        )
+
+
+def refuse_known(lake: Lake, request: Request) -> None:
+    if request.id is not None and lake.store.run(request.id) is not None:
+        raise UsageError(
+            f"There is a run {request.id} already. Nothing was run.",
+            remedy=f"Choose another id, or go on with that run: mere run --resume {request.id}",
         )
 
 

@@ -41,6 +41,7 @@ class Request:
     chosen: frozenset[TableName] | None = None  # what the selection meant when the run began; see `resolved`
     wish: Wish = field(default_factory=Wish)
     resume: str | None = None  # the id of a run that did not come to its end
+    id: str | None = None  # of a new run, where whoever starts it has chosen one, to follow it from the beginning
     if_running: IfRunning = IfRunning.WAIT
     message: str | None = None
     threads: int = 4

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mere.audits.audit import Audit
-from mere.errors import LakeConflict, LeaseHeld, MereError, RunFailed
+from mere.errors import LakeConflict, LakeError, LeaseHeld, LeaseLost, RunFailed, RunLost
 from mere.lake import faults
 from mere.lake.iceberg.properties import RUN
 from mere.lake.log.commits import Commit, Space
@@ -21,15 +21,14 @@ from mere.lake.log.fence import Fence
 from mere.lake.log.runs import Run
 from mere.lake.refs.leases import Held
 from mere.names import TableName
-from mere.pipeline.build.model import AuditFailed, Built, Site, audit_across, build_model, starts_over
+from mere.pipeline.build.model import Built, Site, audit_across, build_model, starts_over
 from mere.pipeline.plan.evolution import readers_of
 from mere.pipeline.plan.facts import LakeFacts
-from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Action, Plan, Step, Wish
-from mere.pipeline.run import accept, cross_audits, resume
+from mere.pipeline.run import accept, cross_audits, failures, resume
 from mere.pipeline.run.leased import leased, look
 from mere.pipeline.run.record import Record, about, described, new_run
-from mere.pipeline.run.refusals import refuse_blocked, refuse_read_only, refuse_samples_of_main
+from mere.pipeline.run.refusals import refuse_blocked, refuse_known, refuse_read_only, refuse_samples_of_main
 from mere.pipeline.run.request import (
     Event,
     Finished,
@@ -41,7 +40,7 @@ from mere.pipeline.run.request import (
     refuse_errors,
     resolved,
 )
-from mere.pipeline.run.schedule import Failure, Unbuilt, execute
+from mere.pipeline.run.schedule import Abandoned, Failure, Unbuilt, execute
 from mere.pipeline.state import unfinished
 from mere.pipeline.state.signed import Signed, sign
 from mere.pipeline.write.query import Workshop, make_namespaces
@@ -68,6 +67,7 @@ def run(project: Project, request: Request, listen: Listener, stop: threading.Ev
     if request.resume:
         return _resumed(project, request, listen, stop)
     refuse_read_only(project.lake, request.on)
+    refuse_known(project.lake, request)
     now = request.now or project.lake.now()
     request = resolved(project, request, now)
     due = planned(project, request, now)
@@ -76,7 +76,7 @@ def run(project: Project, request: Request, listen: Listener, stop: threading.Ev
         return Finished(due)
     refuse_errors(project, request, due)
     _get_ready(project)
-    id_ = secrets.token_hex(6)
+    id_ = request.id or secrets.token_hex(6)
     try:
         with leased(project.lake, due, request, id_, listen, stop) as held:
             due = planned(project, request, now)  # the run for which we waited may have done it
@@ -87,6 +87,8 @@ def run(project: Project, request: Request, listen: Listener, stop: threading.Ev
             faults.point("run.forked")
             anew = new_run(project, request, branch.name, id_, now)
             return _Running(project, request, anew, now, listen, stop).carry_out(due, held)
+    except LeaseLost:
+        raise
     except LeaseHeld as held:
         if request.if_running is IfRunning.SKIP:
             return Finished(due, skipped=f"skipped: {held.message}")
@@ -190,7 +192,11 @@ class _Running:
             known = self._facts
             made = accept.with_code(self.lake, self.project.graph, self.request.wish.forward_only, known, self.branch)
             sign(self._signed, made)
-        commit = self._built_and_published(due)
+        try:
+            commit = self._built_and_published(due)
+        except Exception:
+            self._ask()
+            raise
         self.record.succeeded(commit)
         return Finished(due, self.record.run, commit)
 
@@ -224,6 +230,18 @@ class _Running:
     @property
     def _facts(self) -> LakeFacts:
         return self.project.facts(self.branch, self.now)
+
+    def _ask(self) -> None:
+        """Whether the run has its branch and its tables still. Else what failed is not to blame: engines are refused,
+        or cannot find their tables."""
+        self.record.ask()
+        if self._held:
+            try:
+                self._held.check()
+            except LeaseLost:
+                raise
+            except LakeError:  # busy or away: what failed tells of that
+                return
 
     def check(self) -> None:
         self.record.check()
@@ -305,7 +323,10 @@ class _Running:
             try:
                 return work(name)
             except Exception as error:
-                self.record.ask()  # or a branch that was taken away is told as a table that cannot be found
+                try:
+                    self._ask()
+                except (LeaseLost, RunLost) as ended:
+                    raise Abandoned(ended) from error
                 seconds = time.monotonic() - begun
                 failed = {"branch": self.branch, "seconds": seconds, **described(Failure(error))}
                 self.listen(Event("failed", name, failed))
@@ -315,10 +336,13 @@ class _Running:
             if name not in waiting or not isinstance(outcome, Built) or outcome.step.builds:
                 self.record.add(name, outcome)
 
-        outcomes = execute(
-            names, needs, one, self.request.threads, self._cancel, ended, partial(look, self._asked_to_stop)
-        )
-        self._refuse_failures()
+        try:
+            outcomes = execute(
+                names, needs, one, self.request.threads, self._cancel, ended, partial(look, self._asked_to_stop)
+            )
+        except Abandoned as abandoned:
+            raise abandoned.why from abandoned
+        failures.refuse(self.record.run, self.record.outcomes, self._has_built, self._untouched)
         return {name: each for name, each in outcomes.items() if isinstance(each, Built)}
 
     def _cancel(self) -> None:
@@ -421,26 +445,3 @@ class _Running:
             return False
         own = store.divergence(ours, theirs).source
         return any(change.key.space is Space.RELATION for commit in own for change in commit.changes)
-
-    def _refuse_failures(self) -> None:
-        failures = {name: each.error for name, each in self.record.outcomes.items() if isinstance(each, Failure)}
-        if not failures:
-            return
-        for mistake in failures.values():
-            if not isinstance(mistake, MereError):
-                raise mistake  # our own: with its traceback
-        failed = {name: error for name, error in failures.items() if isinstance(error, MereError)}
-        unbuilt = [str(name) for name, each in self.record.outcomes.items() if isinstance(each, Unbuilt)]
-        alike: dict[str, list[str]] = {}  # when Spark dies, all that was being built fails of the same
-        for name, error in failed.items():
-            alike.setdefault(error.message, []).append(str(name))
-        lines = [f"{', '.join(names)} failed: {message}" for message, names in alike.items()]
-        lines += [f"not built because of that: {', '.join(unbuilt)}"] if unbuilt else []
-        lines.append(self._untouched)
-        given = dict.fromkeys(error.remedy for error in failed.values() if error.remedy)
-        remedies = [on_branch(each, self.request.on, self.branch) for each in given]
-        audited = next((name for name, error in failed.items() if isinstance(error, AuditFailed)), None)
-        look = f"sql --at {self.branch} 'from {audited}'" if audited else f"tables --at {self.branch}"
-        again = f"Fix it and resume:  mere run --resume {self.id}"
-        where = [f"Look at it:  mere {look}"] if self._has_built else []
-        raise RunFailed("\n".join(lines), remedy="\n".join([*remedies, *where, again]))

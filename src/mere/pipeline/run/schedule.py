@@ -18,6 +18,14 @@ class Failure:
     error: Exception
 
 
+class Abandoned(BaseException):
+    """Raised by work: something has ended all of it, and no part of it has failed."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
 @dataclass(frozen=True)
 class Unbuilt(Generic[Name]):
     """Not even tried, because this failed before."""
@@ -36,8 +44,8 @@ def execute(
 ) -> dict[Name, Result | Failure | Unbuilt[Name]]:
     """The outcome of each, by name; `ended` is told each of them at once.
 
-    `look` is called while it waits, and may raise. Then, or on Ctrl-C, `cancel` is called until all work has ended
-    before the exception goes on its way.
+    `look` is called while it waits, and may raise. Then, on Ctrl-C, or where work is Abandoned, `cancel` is called
+    until all work has ended before the exception goes on its way.
     """
     outcomes: dict[Name, Result | Failure | Unbuilt[Name]] = {}
 
