@@ -211,6 +211,9 @@ def test_rows_are_compared_of_files_of_the_lake_alone(api: Api, project: Project
     lake.pyiceberg("dev").load_table("gold.orders").add_files([str(mine)])
     (told,) = lake.diff("main", "dev").rows(tables=["gold.orders"])
     assert "xyzzy" in str(told.added_rows), "whoever runs mere diff may read it"
-    _, message = api.refused("GET", "diff?from=main&to=dev&rows=true&table=gold.orders", **by("rea"))
-    assert message.startswith("Cannot access file")
+    status, message = api.refused("GET", "diff?from=main&to=dev&rows=true&table=gold.orders", **by("rea"))
+    assert status == 422
+    assert message.startswith(f"The rows of gold.orders cannot be compared: {mine} is neither in the lake nor")
+    assert message.endswith("with `mere diff`.")
+    assert "name them with `table`" in message
     assert "xyzzy" not in message

@@ -9,7 +9,7 @@ import pytest
 
 from mere.api.project import Project
 from mere.names import TableName
-from mere.serve.api.started import arguments
+from mere.serve.api.started import Starter, arguments
 from tests.serve.api.api import Api
 
 
@@ -37,6 +37,43 @@ def test_what_keeps_a_run_from_beginning_is_told(api: Api) -> None:
     assert "nothing.at_all" in api.refused("POST", "runs", json={"select": ["nothing.at_all"]})[1]
     assert "full" in api.refused("POST", "runs", json={"full_refresh": True, "forward_only": True})[1]
     assert api.refused("POST", "runs", json={"on": "nowhere"})[0] == 404  # without a process
+
+
+@pytest.mark.service
+def test_a_run_that_would_have_to_wait_is_a_conflict_if_asked_so(api: Api, project: Project) -> None:
+    with project.lake.lease([TableName.parse("raw.cities")], "somebody else"):
+        status, message = api.refused("POST", "runs", json={"if_running": "fail"})
+    assert status == 409
+    assert message.startswith("somebody else is writing raw.cities for main. Wait for it to finish.")
+
+
+@pytest.mark.service
+def test_a_run_that_takes_long_to_begin_is_followed_from_the_first(api: Api, project: Project) -> None:
+    """Up to its beginning, the server alone knows of it; however it ends, that can be asked."""
+    starter = Starter(patience=0)
+    began = starter.start(project, {"threads": 1}, "ann")
+    assert began["status"] == "starting"
+    pending = starter.pending(began["id"])
+    assert pending is not None
+    assert (pending.to_dict()["status"], pending.to_dict()["author"]) == ("starting", "ann")
+    while project.lake.store.run(began["id"]) is None:
+        assert pending.process.poll() is None, pending.to_dict()
+        time.sleep(0.05)
+    assert ended(api, began["id"])["status"] == "succeeded"
+    nothing = starter.start(project, {}, "ann")
+    wrong = starter.start(project, {"select": ["nothing.at_all"]}, "ann")
+    for told, status, why in ((nothing, "nothing", None), (wrong, "failed", "nothing.at_all")):
+        late = starter.pending(told["id"])
+        assert late is not None
+        late.process.wait(60)
+        found = late.to_dict()
+        assert (found["id"], found["status"]) == (told["id"], status)
+        assert (found["error"] is None) if why is None else why in found["error"]
+    ending = starter.start(project, {"full_refresh": True}, "ann")
+    late = starter.pending(ending["id"])
+    assert late is not None
+    late.cancel()
+    assert late.to_dict()["status"] == "cancelled"
 
 
 @pytest.mark.service

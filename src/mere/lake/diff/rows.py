@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from mere.lake.diff.diff import Diff
 
 Row = dict[str, Any]
+_ELSEWHERE = (
+    "Compare others: name them with --table. Whoever may read that file compares its rows on the server's machine, with"
+    " `mere diff`."
+)
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ def compare(before: TableSet, after: TableSet, old: TableName, new: TableName, o
                     raise
                 # Nobody asked for this key, and other tables are to be compared, too.
                 return replace(search.by_row(new, read), note=error.message)
+        except scans.OutOfReach as error:
+            raise QueryError(f"The rows of {new} cannot be compared: {error.message}", remedy=_ELSEWHERE) from error
         finally:
             connection.close()
 

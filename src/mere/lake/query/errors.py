@@ -20,6 +20,7 @@ _NO_CATALOG = re.compile(r'Catalog "(.+)" does not exist')
 _NO_FILE = ("No such file", "No files found", "HTTP 404")
 _STATUS = re.compile(r"\(HTTP (\d{3})")
 _NO_ANSWER = re.compile(r"error for HTTP|[Cc]ould not connect|[Tt]imeout|[Cc]onnection")
+_CONFINED = re.compile(r'Cannot access (?:file|directory) "([^"]+)"')
 _NO_ROOM = re.compile(r"No space left|Disk quota exceeded|File too large")
 _WIDTH = 100  # of an excerpt
 
@@ -127,6 +128,8 @@ def _file(folder: str, message: str) -> str | None:
 def of_query(found: Details, sql: str, position: int | None) -> QueryError:
     """Any other error. Only where the query was being understood is the position one in its own text."""
     message = found.message
+    if confined := _CONFINED.search(message):
+        return scans.out_of_reach(confined[1])
     if "NameListToString" in message:
         return QueryError(
             "A table's name has at most three parts: ref.schema.table.",

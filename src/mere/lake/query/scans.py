@@ -67,6 +67,14 @@ def unreadable(table: str, why: str) -> QueryError:
     return QueryError(f"mere sql cannot read {table}: {why}.", remedy="Read it with Spark.")
 
 
+class OutOfReach(QueryError):
+    """A file that the connection may not read: see `duckdb.confine`."""
+
+
+def out_of_reach(file: str, table: str = "the table that lists it") -> OutOfReach:
+    return OutOfReach(f"{file} is neither in the lake nor in the folder of {table}, so it is not read.")
+
+
 def _copy(
     connection: DuckDBPyConnection, table: str, location: str, storage: Storage, what: str, snapshot: int | None
 ) -> None:
@@ -94,7 +102,7 @@ def _check_places(connection: DuckDBPyConnection, table: str, tasks: Iterable[Fi
     """Where DuckDB may not read, nothing is read for it."""
     files = {file.file_path for task in tasks for file in (task.file, *task.delete_files)}
     if foreign := sorted(file for file in files if not _may_read(connection, file)):
-        raise unreadable(table, f"{foreign[0]} is not in its folder")
+        raise out_of_reach(foreign[0], table)
 
 
 def _may_read(connection: DuckDBPyConnection, location: str) -> bool:

@@ -10,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from mere.errors import MereError
+from mere.errors import MereError, ProjectError
 from mere.serve.api.openapi import PATH as DESCRIPTION
 from mere.serve.api.openapi import document
+from mere.serve.api.spoken import spoken
 from mere.serve.api.started import Starter
-from mere.serve.api.verb import Call, Verb, decoded, spoken
+from mere.serve.api.verb import Call, Verb, decoded
 from mere.serve.api.verbs import VERBS
 from mere.serve.http.answering import Answer, Encoded, Threads
 from mere.serve.http.errors import HttpError
@@ -57,15 +58,21 @@ def _answer(verb: Verb, lake: Lake, project: Project | None, starter: Starter) -
         )
         try:
             found = verb.handler(call)
-        except HttpError as error:
-            error.message = spoken(error.message, verb)
-            raise
-        except MereError as error:
-            error.message, error.remedy = spoken(error.message, verb), error.remedy and spoken(error.remedy, verb)
+        except (HttpError, MereError) as error:
+            _say(error, verb)
             raise
         return _json(orjson.dumps(found, default=plain), verb.status)
 
     return answer
+
+
+def _say(error: HttpError | MereError, verb: Verb) -> None:
+    """In the words of this API, also of each mistake in the files of a project."""
+    error.message = spoken(error.message, verb)
+    if isinstance(error, MereError):
+        error.remedy = error.remedy and spoken(error.remedy, verb)
+    for each in error.problems if isinstance(error, ProjectError) else ():
+        each.problem, each.remedy = spoken(each.problem, verb), each.remedy and spoken(each.remedy, verb)
 
 
 def _json(content: bytes, status: int = 200) -> Response:

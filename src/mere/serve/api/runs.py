@@ -7,7 +7,7 @@ from typing import Any
 
 from mere.names import MAIN
 from mere.serve.api import rights
-from mere.serve.api.started import Waiting
+from mere.serve.api.started import Pending
 from mere.serve.api.verb import Call
 
 _READ = "read the records of runs, which show rows of all tables"
@@ -22,16 +22,17 @@ def list_(call: Call) -> list[dict[str, Any]]:
 def show(call: Call) -> dict[str, Any]:
     """One run: what happened to each model, attempt by attempt."""
     call.access.check_unrestricted(_READ)
-    if (waits := _waiting(call)) is not None:
-        call.check_ref(waits.on)
-        return waits.to_dict()
+    if (pending := _pending(call)) is not None:
+        call.check_ref(pending.on)
+        return pending.to_dict()
     found = call.lake.run(call.path["id"])
     call.check_ref(found.target)
     return found.to_dict()
 
 
 def start(call: Call) -> dict[str, Any]:
-    """Start a run in a process of its own. The answer comes once it has begun, or waits for another run."""
+    """Start a run in a process of its own. The answer comes once it has begun, or waits for another run, or is still
+    starting after half a minute."""
     on = call.body["on"] or MAIN
     call.check_ref(on)
     call.lake.resolve(on)
@@ -44,11 +45,11 @@ def start(call: Call) -> dict[str, Any]:
 def cancel(call: Call) -> dict[str, Any]:
     """End a run, whoever has it: it can no longer publish. What it built stays, and it can be resumed."""
     call.access.check_unrestricted(_READ)
-    if (waits := _waiting(call)) is not None:
-        _check_write(call, waits.on)
-        waits.cancel()
-        if _waiting(call) is not None:
-            return waits.to_dict()
+    if (pending := _pending(call)) is not None:
+        _check_write(call, pending.on)
+        pending.cancel()
+        if _pending(call) is not None:
+            return pending.to_dict()
     _check(call)
     return call.lake.end_run(call.path["id"], author=call.author).to_dict()
 
@@ -72,9 +73,9 @@ def _check_write(call: Call, target: str) -> None:
     rights.check_all(call.access, target, lambda: call.project.graph.models)
 
 
-def _waiting(call: Call) -> Waiting | None:
+def _pending(call: Call) -> Pending | None:
     """A run that the lake knows nothing of yet."""
-    found = call.starter.waiting(call.path["id"])
+    found = call.starter.pending(call.path["id"])
     return None if found is None or call.lake.store.run(found.id) is not None else found
 
 

@@ -25,7 +25,7 @@ _MAYBE_TEXT, _MAYBE_INTEGER, _MAYBE_TIME = or_null(TEXT), or_null(INTEGER), or_n
 _COUNTS = dict.fromkeys(("rows_added", "rows_removed", "files_added", "files_removed"), INTEGER)
 _SIZES = dict.fromkeys(("bytes_added", "bytes_removed"), INTEGER)
 _STATUS = one_of("running", "succeeded", "failed", "cancelled", "interrupted")
-_UNTIL_ITS_TURN = ("waiting", "nothing", "skipped", "published")  # of a run that waited
+_UNTIL_IT_BEGINS = ("starting", "waiting", "nothing", "skipped", "published")  # of a run that had not begun at once
 _ROW = about(map_of(ANY), "The values of a row, by column.")
 _SETTING = record({"name": TEXT, "old": _MAYBE_TEXT, "new": _MAYBE_TEXT})
 _POINTERS = {
@@ -197,7 +197,7 @@ SHAPES: Mapping[str, Schema] = {
             "id": TEXT,
             "target": TEXT,
             "branch": _MAYBE_TEXT,
-            "status": one_of(*_STATUS["enum"], *_UNTIL_ITS_TURN),
+            "status": one_of(*_STATUS["enum"], *_UNTIL_IT_BEGINS),
             "author": TEXT,
             "started_at": TIME,
             "ended_at": _MAYBE_TIME,
@@ -207,7 +207,7 @@ SHAPES: Mapping[str, Schema] = {
         more=True,
     ),
     "Began": record(
-        {"id": about(_MAYBE_TEXT, "Null: the run had nothing to do, or has not begun after a minute.")},
+        {"id": about(_MAYBE_TEXT, "Null: there was nothing to do, or another run is at it, so that there is no run.")},
         {
             "status": one_of("running", "waiting", "starting", "nothing", "skipped", "published"),
             "branch": TEXT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import tempfile
@@ -16,19 +17,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
-from mere.errors import MereError, UsageError
+from mere import errors
+from mere.errors import ConfigError, MereError, UsageError
 from mere.names import MAIN
 from mere.serve.engine import memory
-from mere.serve.http.errors import HttpError, bad_request, of_any
+from mere.serve.http.errors import HttpError
 
 if TYPE_CHECKING:
     from mere.api.project import Project
 
 _AT_ONCE = 4  # processes; each may start a Spark
-_PATIENCE = 60.0  # seconds until a run has begun
+_PATIENCE = 30.0  # seconds for a run to begin, until its caller is answered
 _LOOK = 0.05  # seconds
 _LAST_WORDS = 10.0  # seconds until a process that is ended has ended
-_REMEMBERED = 100  # runs that waited
+_UNTIL_IT_BEGINS = ("starting", "waiting")
+_SILENT = "The run ended before it had begun."
+_REMEMBERED = 100  # runs that had not begun
 _LONGEST = 4000  # of what is told of a process that failed, in letters
 
 # The members of a request, by the flags that say the same; True: the flag stands alone.
@@ -67,29 +71,36 @@ def arguments(asked: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass
-class Waiting:
-    """A run that waited for another one when it was started: up to its turn, the lake knows nothing of it."""
+class Pending:
+    """A run that had not begun when its caller was answered: it starts, or waits for another one. Up to its turn, the
+    lake knows nothing of it."""
 
     id: str
     on: str
     author: str
-    why: str
     process: subprocess.Popen[bytes]
     out: int  # the open file with its events
+    err: int
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     was_cancelled: bool = False
 
     def __post_init__(self) -> None:
-        weakref.finalize(self, os.close, self.out)
+        for file in (self.out, self.err):
+            weakref.finalize(self, os.close, file)
 
     def to_dict(self) -> dict[str, Any]:
         """In the form of a run's record."""
-        status, error = "waiting", None
+        status, error, why = "starting", None, None
+        has_ended = self.process.poll() is not None
+        for event in _events(self.out):
+            if event["event"] == "waiting":
+                status, why = "waiting", event["for"]
+            elif event["event"] == "end":
+                status, error = event["state"], event.get("error")
         if self.was_cancelled:
             status = "cancelled"
-        elif self.process.poll() is not None:
-            end = next((each for each in _events(self.out) if each["event"] == "end"), {})
-            status, error = end.get("state", "failed"), end.get("error")
+        elif has_ended and status in ("starting", "waiting"):
+            status, error = "failed", _text(self.err) or _SILENT
         return {
             "id": self.id,
             "target": self.on,
@@ -98,7 +109,7 @@ class Waiting:
             "author": self.author,
             "started_at": self.at.isoformat(timespec="milliseconds"),
             "ended_at": None,
-            "for": self.why,
+            "for": why,
             "error": error,
             "models": {},
             "attempts": [],
@@ -115,31 +126,36 @@ class Waiting:
 class Starter:
     """Starts processes, and knows which of them go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = _PATIENCE) -> None:
+        self._patience = patience
         self._going_on: list[subprocess.Popen[bytes]] = []
-        self._waiting: dict[str, Waiting] = {}
+        self._pending: dict[str, Pending] = {}
         self._lock = threading.Lock()
 
     def start(self, project: Project, asked: Mapping[str, Any], author: str) -> dict[str, Any]:
-        """Returns when the run has begun, waits for another one, or has ended without having begun."""
-        command = [*project.command, "run", "--json", *arguments(asked)]
+        """Returns when the run has begun, waits for another one, has ended without having begun, or takes long to
+        begin. Its id is known from the first."""
+        id_ = asked.get("resume") or secrets.token_hex(6)
+        own = () if asked.get("resume") else (f"--id={id_}",)
+        command = [*project.command, "run", "--json", *own, *arguments(asked)]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = self._started(command, project, author, out, err)
-            told = _told(process, out, err)
-            if told["status"] == "waiting":
-                what = (told["id"], asked.get("on") or MAIN, author, told["for"])
-                self._remember(Waiting(*what, process, os.dup(out.fileno())))
+            told = _told(process, out, err, self._patience) or {"status": "starting"}
+            if told["status"] in _UNTIL_IT_BEGINS:
+                files = os.dup(out.fileno()), os.dup(err.fileno())
+                self._remember(Pending(id_, asked.get("on") or MAIN, author, process, *files))
+                return {"id": id_, **told}
             return told
 
-    def waiting(self, id_: str) -> Waiting | None:
-        """Also one that has ended without having had its turn."""
-        return self._waiting.get(id_)
+    def pending(self, id_: str) -> Pending | None:
+        """Also one that has ended without having begun."""
+        return self._pending.get(id_)
 
-    def _remember(self, run: Waiting) -> None:
+    def _remember(self, run: Pending) -> None:
         with self._lock:
-            self._waiting[run.id] = run
-            while len(self._waiting) > _REMEMBERED:
-                self._waiting.pop(next(iter(self._waiting)))
+            self._pending[run.id] = run
+            while len(self._pending) > _REMEMBERED:
+                self._pending.pop(next(iter(self._pending)))
 
     def _started(
         self, command: Sequence[str], project: Project, author: str, out: IO[bytes], err: IO[bytes]
@@ -163,8 +179,9 @@ class Starter:
             return process
 
 
-def _told(process: subprocess.Popen[bytes], out: IO[bytes], err: IO[bytes]) -> dict[str, Any]:
-    until = time.monotonic() + _PATIENCE
+def _told(process: subprocess.Popen[bytes], out: IO[bytes], err: IO[bytes], patience: float) -> dict[str, Any] | None:
+    """What has come of it; None if nothing has so far."""
+    until = time.monotonic() + patience
     while True:
         has_ended = process.poll() is not None
         for event in _events(out.fileno()):
@@ -173,23 +190,26 @@ def _told(process: subprocess.Popen[bytes], out: IO[bytes], err: IO[bytes]) -> d
             if event["event"] == "end":
                 return _ended(event)
             if event["event"] == "waiting":
-                return {"id": event["id"], "status": "waiting", "for": event["for"]}
+                return {"status": "waiting", "for": event["for"]}
         if has_ended:
-            told = _text(err).removeprefix("error: ") or "The run ended before it had begun."
-            raise bad_request(told) if process.returncode == UsageError.exit_code else _failed(told)
+            told = _text(err.fileno()) or _SILENT
+            raise UsageError(told) if process.returncode == UsageError.exit_code else MereError(told)
         if time.monotonic() > until:
-            return {"id": None, "status": "starting"}
+            return None
         time.sleep(_LOOK)
 
 
 def _ended(event: Mapping[str, Any]) -> dict[str, Any]:
     if event["state"] in ("failed", "cancelled"):
-        raise _failed(str(event.get("error") or "The run failed before it had begun."))
+        raise _error(event.get("error_kind"))(str(event.get("error") or "The run failed before it had begun."))
     return {"id": None, "status": event["state"]}
 
 
-def _failed(message: str) -> HttpError:
-    return of_any(MereError(message))
+def _error(kind: str | None) -> type[MereError]:
+    """Of which kind the process has said that its error was: that decides how the caller is answered."""
+    found = getattr(errors, kind or "", MereError)
+    # What is wrong with a project has its places in its text here.
+    return MereError if issubclass(found, ConfigError) else found
 
 
 def _events(out: int) -> Iterator[dict[str, Any]]:
@@ -199,6 +219,6 @@ def _events(out: int) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def _text(err: IO[bytes]) -> str:
-    size = os.fstat(err.fileno()).st_size
-    return " ".join(os.pread(err.fileno(), min(size, _LONGEST), 0).decode(errors="replace").split())
+def _text(err: int) -> str:
+    size = os.fstat(err).st_size
+    return os.pread(err, min(size, _LONGEST), 0).decode(errors="replace").strip().removeprefix("error: ")

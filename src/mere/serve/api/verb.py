@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,6 @@ from mere.errors import UsageError
 from mere.names import MAIN, RefExpression, near
 from mere.serve.api import schema
 from mere.serve.api.schema import Schema
-from mere.serve.api.started import FLAGS
 from mere.serve.http import body
 from mere.serve.http.access import Access
 from mere.serve.http.errors import bad_request
@@ -136,27 +134,6 @@ def _check(value: object, wanted: Schema, name: str = "") -> None:
         # A name stays as it is written.
         first = f"T{problem[1:]}" if problem.startswith(("the body ", "there is no ")) else problem
         raise bad_request(first if first.endswith(("?", ".")) else f"{first}.")
-
-
-_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
-_COMMANDS = (
-    (re.compile(r"\bmere runs$"), "GET /runs"),
-    (re.compile(r"\bmere diff (\S+) (\S+)$"), r"GET /diff?from=\1&to=\2"),
-)
-
-
-def spoken(text: str, verb: Verb) -> str:
-    """What is said for the command line, in the words of a verb: its members for flags, its requests for commands."""
-    names = {flag.removeprefix("--"): name for name, flag in FLAGS.items()}
-    given = {*verb.query, *(verb.body or {}).get("properties", ())}
-
-    def named(flag: re.Match[str]) -> str:
-        name = next((each for each in (names.get(flag[1]), flag[1].removeprefix("no-")) if each in given), None)
-        return f"`{name}`" if name else flag[0]
-
-    for command, request in _COMMANDS:
-        text = command.sub(request, text)
-    return _FLAG.sub(named, text)
 
 
 def decoded(path: Mapping[str, str]) -> dict[str, str]:

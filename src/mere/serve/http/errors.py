@@ -16,6 +16,7 @@ from mere.errors import (
     LakeConflict,
     LakeError,
     LakeUnreadable,
+    LeaseHeld,
     MereError,
     MetadataMissing,
     NamespaceExists,
@@ -53,6 +54,7 @@ _KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (RefExists, 409, "AlreadyExistsException"),
     (NamespaceNotEmpty, 409, "NamespaceNotEmptyException"),
     (LakeConflict, 409, "CommitFailedException"),
+    (LeaseHeld, 409, "CommitFailedException"),
     (ReadOnlyRef, 403, "ForbiddenException"),
     (StorageDenied, 503, "ServiceUnavailableException"),
     (StorageUnreachable, 503, "ServiceUnavailableException"),
@@ -95,6 +97,13 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+def on_one_line(text: str) -> str:
+    """What was said in several lines, each a sentence or a part of one."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    ended = [line if line[-1] in ".,;:?!" else f"{line};" for line in lines[:-1]]
+    return " ".join([*ended, *lines[-1:]])
+
+
 def bad_request(message: str) -> HttpError:
     return HttpError(400, "BadRequestException", message)
 
@@ -117,7 +126,7 @@ def of_any(error: Exception) -> HttpError:
         return HttpError(status, type_, message, _headers(status))
     for kind, status, type_ in _KINDS:
         if isinstance(error, kind):
-            return HttpError(status, type_, " ".join(str(error).split()), _headers(status), _problems(error))
+            return HttpError(status, type_, on_one_line(str(error)), _headers(status), _problems(error))
     _LOG.error("a request failed", exc_info=error)
     return HttpError(500, "InternalServerError", "The request failed in the server; its log has the details.")
 
