@@ -155,11 +155,14 @@ BEGIN
 END $$;
 """
 
-_TRIGGERS = """
+# What mere itself writes is not even queued: a branch is a row for each table.
+_FOREIGN = "WHEN (current_setting('mere.writer', true) IS DISTINCT FROM 'on')"
+
+_TRIGGERS = f"""
 CREATE TRIGGER mere_tables AFTER INSERT OR UPDATE OR DELETE ON iceberg_tables
-    FOR EACH ROW EXECUTE FUNCTION mere_guard_tables();
+    FOR EACH ROW {_FOREIGN} EXECUTE FUNCTION mere_guard_tables();
 CREATE TRIGGER mere_properties AFTER INSERT OR UPDATE OR DELETE ON iceberg_namespace_properties
-    FOR EACH ROW EXECUTE FUNCTION mere_guard_properties();
+    FOR EACH ROW {_FOREIGN} EXECUTE FUNCTION mere_guard_properties();
 """
 
 _RUNS = """
