@@ -35,7 +35,7 @@ CHOOSING: dict[str, str | None] = {**OPENED, "more": "select", "no_check": "chec
 COMMANDS = [
     Same("check", Project.check, {**OPENED}),
     Same("plan", Project.plan, CHOOSING),
-    Same("run", Project.run, CHOOSING, ("listen",)),
+    Same("run", Project.run, {**CHOOSING, "id_": "id"}, ("listen",)),
     Same("audit", Project.audit, {**OPENED}),
     Same("lineage", Project.lineage, {**OPENED}),
     Same("manifest", Project.manifest, {**OPENED}),

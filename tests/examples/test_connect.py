@@ -1,4 +1,5 @@
-"""Every example gives the same tables in a JVM of this process, on a warm engine, and on a server of somebody else."""
+"""Every example gives the same tables in a JVM of this process, over REST, on a warm engine, and on somebody else's
+server."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def built(folder: Path, example: str, spark: str | None = None) -> Tables:
         text = file.read_text(encoding="utf-8")
         file.write_text(re.sub(r"    spark:\n(      .*\n)+", f"    spark: {{{spark}}}\n", text), encoding="utf-8")
     said = Shell(folder)("run").stdout
-    assert ("Spark: " in said) == (spark is not None)
+    assert ("Spark: " in said) == (spark is not None and "catalog" not in spark), "it is told where Spark is"
     return tables_of(folder)
 
 
@@ -88,6 +89,15 @@ def test_a_warm_engine_and_a_server_make_the_same_tables(
         assert built(tmp_path / "remote", example, f"remote: '{address}'") == tables
     finally:
         warm.stop(str(folder / "lake"), now=True)
+
+
+def test_a_spark_that_knows_no_database_makes_the_same_tables(classic: tuple[str, Tables], tmp_path: Path) -> None:
+    example, tables = classic
+    folder = tmp_path / "rest"
+    assert built(folder, example, "memory: 1g, catalog: rest") == tables
+    assert "nothing to do" in Shell(folder)("run").stdout
+    Shell(folder)("run", "--full-refresh")
+    assert tables_of(folder) == tables
 
 
 @contextmanager

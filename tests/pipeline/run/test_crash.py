@@ -5,7 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import count
 
 import pytest
@@ -52,6 +55,8 @@ class Stage:
         self.it = it
         self.landed: list[Row] = []
         self._ids = count(1)
+        self.land()
+        self.it("run")
 
     def land(self) -> None:
         """Rows of three days, so that each incremental model is built in several batches."""
@@ -59,11 +64,15 @@ class Stage:
         self.it.land(*rows)
         self.landed += rows
 
+    @cached_property
+    def turns(self) -> Counter[str]:
+        return Counter(self.points())
+
     def points(self) -> list[str]:
         """The points that an undisturbed run goes through."""
         self.land()
         reached: list[str] = []
-        faults.hook = reached.append
+        faults.hook = lambda name: reached.append(name) if is_of_the_run() else None
         self.it("run")
         faults.hook = None
         return reached
@@ -72,10 +81,27 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, warm_jvm: None) -> Iterator[Stage]:
     made = Stage(Shop(tmp_path_factory.mktemp("crash") / "shop", FILES))
-    made.land()
-    made.it("run")
     yield made
     made.it.lake.close()
+
+
+@pytest.fixture(scope="module")
+def over_rest(tmp_path_factory: pytest.TempPathFactory, warm_jvm: None) -> Iterator[Stage]:
+    """The same, with a Spark that knows no database."""
+    made = Stage(by_rest(Shop(tmp_path_factory.mktemp("crash-rest") / "shop", FILES)))
+    yield made
+    made.it.lake.close()
+
+
+def by_rest(it: Shop) -> Shop:
+    with (it.folder / "mere.yaml").open("a", encoding="utf-8") as file:
+        file.write("    spark: {catalog: rest}\n")
+    return it
+
+
+def is_of_the_run() -> bool:
+    """Spark's commits over REST are made in threads of the server, which only a kill brings down with the run."""
+    return not threading.current_thread().name.startswith("AnyIO")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +113,7 @@ def crash_at(point: str, nth: int) -> None:
     passed = count(1)
 
     def fail(name: str) -> None:
-        if name == point and next(passed) == nth:
+        if name == point and is_of_the_run() and next(passed) == nth:
             raise Crash
 
     faults.hook = fail
@@ -120,6 +146,16 @@ def test_a_crash_leaves_main_whole_and_loses_nothing(
 @pytest.mark.parametrize(("point", "turn", "way"), ALL_STEPS)
 def test_a_crash_at_any_turn(point: str, turn: int, way: str, stage: Stage, reached: list[str]) -> None:
     crash_and_mend(stage, point, 1 if turn == 0 else reached.count(point), way)
+
+
+def test_a_crash_over_rest_leaves_main_whole_and_loses_nothing(over_rest: Stage) -> None:
+    crash_and_mend(over_rest, "run.batch", 2, "resume")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("point", "turn", "way"), ALL_STEPS)
+def test_a_crash_at_any_turn_over_rest(point: str, turn: int, way: str, over_rest: Stage) -> None:
+    crash_and_mend(over_rest, point, 1 if turn == 0 else over_rest.turns[point], way)
 
 
 def crash_and_mend(stage: Stage, point: str, nth: int, way: str) -> None:
@@ -254,6 +290,40 @@ def test_a_killed_run_leaves_main_as_it_was_and_the_next_one_works(
         assert it.branches() == ["main"]
     assert it.everything() == tables_of(list(FIRST))
     assert len(it.published()) == 1
+
+
+KILLED_IN_THE_SERVER = """
+import os, signal, sys, threading
+from mere.cli import main
+from mere.lake import faults
+turns = iter(range(1, 1000))
+def kill(name):
+    if name == {point!r} and threading.current_thread().name.startswith("AnyIO") and next(turns) == {nth}:
+        os.kill(os.getpid(), signal.SIGKILL)
+faults.hook = kill
+main(["run"])
+"""
+OF_THE_SERVER = ["rest.applied", "rest.written", "commit.begun", "commit.moved", "commit.recorded", "commit.durable"]
+
+
+@pytest.mark.long
+@pytest.mark.service
+@pytest.mark.parametrize("way", ["again", "resume"])
+@pytest.mark.parametrize("point", OF_THE_SERVER)
+def test_a_run_killed_while_spark_commits_over_rest_leaves_main_as_it_was(point: str, way: str, shop: MakeShop) -> None:
+    it = by_rest(shop(FILES))
+    it.land(*FIRST)
+    before = it.pointers()
+    script = KILLED_IN_THE_SERVER.format(point=point, nth=4)
+    killed = subprocess.run([sys.executable, "-c", script], cwd=it.folder, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert it.pointers() == before
+    id_ = it.runs()[0]["id"]
+    it("run", "--if-running", "fail", *(("--resume", id_) if way == "resume" else ()))
+    assert it.everything() == tables_of(list(FIRST))
+    assert len(it.published()) == 1
+    it.lake.gc(dry_run=True)
+    assert it.plan() == {}
 
 
 def test_a_run_that_dies_while_it_catches_up_with_main(shop: MakeShop) -> None:
