@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -16,6 +17,7 @@ from mere.cli import main
 from mere.serve.api.spoken import _ONLY_THERE, _REQUESTS, HERE, spoken
 from mere.serve.api.verb import Verb
 from mere.serve.api.verbs import VERBS
+from mere.serve.http.errors import on_one_line
 
 SOURCE = Path(mere.__file__).parent
 PARTS = ("lake", "pipeline", "project", "sources", "audits", "sql", "api", "serve/api", "serve/http", "engine")
@@ -63,6 +65,20 @@ COMMAND = re.compile(rf"\bmere (?:{'|'.join(sorted((*_REQUESTS, *_ONLY_THERE), k
 )
 def test_commands_are_said_as_requests(told: str, over_http: str) -> None:
     assert spoken(told, START) == over_http
+
+
+def test_what_is_long_is_not_looked_through() -> None:
+    """A name that a client has sent stands in messages, and could look like a command without an end."""
+    began = time.monotonic()
+    assert len(spoken("There is no run mere log " + "a." * 30_000 + "!", START)) < 3000
+    assert time.monotonic() - began < 5
+
+
+def test_lines_become_sentences_on_one() -> None:
+    told = "a.b may not:\n  mere run   to start over\nmere plan --accept a.b   to take it\nNothing was run.\n\nSee it"
+    assert on_one_line(told) == (
+        "a.b may not: mere run to start over; mere plan --accept a.b to take it; Nothing was run. See it"
+    )
 
 
 def test_every_command_is_known() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from mere.names import MAIN
 from mere.serve.api.started import FLAGS
+from mere.serve.http.errors import shortened
 
 if TYPE_CHECKING:
     from mere.serve.api.verb import Verb
@@ -90,7 +91,8 @@ _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
 
 def spoken(text: str, verb: Verb) -> str:
-    return "\n".join(_flags_named(_commands_said(line), verb) for line in text.split("\n"))
+    """What clients send comes back in messages, and may be long: no more is looked at than is told."""
+    return "\n".join(_flags_named(_commands_said(line), verb) for line in shortened(text).split("\n"))
 
 
 def _commands_said(line: str) -> str:
