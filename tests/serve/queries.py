@@ -12,7 +12,7 @@ from psycopg import pq
 _FOLDER = Path(__file__).with_name("fixtures")
 _PARAMETER = re.compile(r"\$\d+ = (?:'((?:[^']|'')*)'|NULL)")
 _OID = re.compile(r"\{([a-z][a-z_.]+)\}")
-_REMARKS = ("-- rows differ: ", "-- no rows: ", "-- Postgres 18 refuses: ")
+_REMARKS = ("-- rows differ: ", "-- no rows: ", "-- Postgres 18 refuses: ", "-- types differ: ")
 # Of an oid, where Postgres's own are below and do not differ.
 _OBJECTS = """
     SELECT c.oid::bigint, n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -30,6 +30,7 @@ class Query:
     differs: str | None = None  # why the gateway's rows are not Postgres's
     nothing: str | None = None  # why the gateway has none of Postgres's rows
     refused: str | None = None  # what Postgres says, of a client that is older
+    typed: str | None = None  # why columns have other types than in Postgres
 
     def arranged(self, rows: list[tuple[str | None, ...]]) -> list[tuple[str | None, ...]]:
         """In the order that the query asks for, if it asks for one."""
@@ -42,6 +43,7 @@ class Query:
 @dataclass(frozen=True)
 class Rows:
     columns: list[str]
+    types: list[int]
     rows: list[tuple[str | None, ...]]
 
 
@@ -87,11 +89,12 @@ class Server:
         result = self.connection.pgconn.exec_params(text.encode(), values)
         assert result.status == pq.ExecStatus.TUPLES_OK, f"{query}: {result.error_message.decode()}\n{text}"
         columns = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
+        types = [result.ftype(at) for at in range(result.nfields)]
         rows = [
             tuple(self._named(result.get_value(row, column)) for column in range(result.nfields))
             for row in range(result.ntuples)
         ]
-        return Rows(columns, rows)
+        return Rows(columns, types, rows)
 
     def _numbered(self, text: str) -> str:
         return _OID.sub(lambda found: self._oids[found[1]], text)

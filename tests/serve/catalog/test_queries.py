@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.serve.queries import Query, Server, queries
+from mere.serve.protocol import types
+from tests.serve.queries import Query, Rows, Server, queries
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def test_a_client_gets_what_postgres_would_give(query: Query, gateway: Server, p
         return
     theirs = postgres.ask(query)
     assert ours.columns == theirs.columns
+    assert bool(_types(ours, theirs)) == (query.typed is not None), _types(ours, theirs)
     if query.nothing is not None:
         assert theirs.rows
         assert not ours.rows
@@ -41,6 +43,23 @@ def test_a_client_gets_what_postgres_would_give(query: Query, gateway: Server, p
         assert query.arranged(ours.rows) == query.arranged(theirs.rows)
     else:
         assert bool(ours.rows) == bool(theirs.rows)
+
+
+_REGTYPES = (types.REGPROC, 2202, 2203, 2204, types.REGCLASS, types.REGTYPE, 4089, 4096, 4191)
+
+
+def _types(ours: Rows, theirs: Rows) -> list[tuple[str, int, int]]:
+    """What differs: the column, our type, Postgres's. What is shown as the name of something is told as a text."""
+    pairs = zip(ours.columns, ours.types, theirs.types, strict=True)
+    return [each for each in pairs if each[1] != each[2] and not (each[1] == types.TEXT and each[2] in _REGTYPES)]
+
+
+def test_no_query_is_recorded_twice() -> None:
+    found: dict[tuple[object, ...], list[str]] = {}
+    for query in queries():
+        text = " ".join(query.text.split()).replace(" ,", ",").rstrip(" ;")
+        found.setdefault((query.client.partition("_")[0], text, query.values), []).append(str(query))
+    assert [names for names in found.values() if len(names) > 1] == []
 
 
 # The views of information_schema by the column that has the schema, and what is not as in Postgres: nothing can be
