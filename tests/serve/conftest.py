@@ -22,6 +22,7 @@ def shop_in_postgres(postgres_server: Postgres) -> str:
         connection.execute(f"CREATE DATABASE shop OWNER {OWNER_NAME}")
         # Of the whole server: the catalogs tell what is set for one database.
         connection.execute('ALTER SYSTEM SET search_path = "$user", public, gold, silver')
+        connection.execute("ALTER SYSTEM SET TimeZone = 'UTC'")
         connection.execute("SELECT pg_reload_conf()")
     url = f"postgresql://{OWNER_NAME}:{OWNER_NAME}@127.0.0.1:{postgres_server.port}/shop"
     with psycopg.connect(url, autocommit=True) as connection:

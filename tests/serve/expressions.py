@@ -233,6 +233,11 @@ true::int
 '03:04:05'::time
 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid
 '\\x6162'::bytea
+encode('\\x00ff615c0a7f80'::bytea, 'escape')
+encode(''::bytea, 'escape')
+decode('\\000\\377a\\\\\\012é', 'escape')
+array[1] || array[2, 3] || array[4]
+null::int[] || array[1]
 encode('\\x6162'::bytea, 'hex')
 decode('6162', 'hex')
 encode('\\x6162'::bytea, 'base64')

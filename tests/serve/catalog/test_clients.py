@@ -162,19 +162,21 @@ def test_pandas_reads_a_table_by_its_name(shop_in_lake: str) -> None:
 
 def test_jdbc_describes_the_same(shop_in_lake: str, shop_in_postgres: str) -> None:
     """All methods of DatabaseMetaData about tables, columns, keys, indexes, types and functions."""
-    done = subprocess.run(
-        [java.find().executable, "-cp", str(_driver()), str(_META), _jdbc(shop_in_lake), _jdbc(shop_in_postgres)],
-        check=True, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    ours, theirs = (_sections(half) for half in done.stdout.split("=====\n"))
+    (driver,) = jars.fetch([jars.POSTGRES])
+    ours, theirs = described(driver, shop_in_lake, shop_in_postgres)
     assert ours == theirs
     assert len(ours["getColumns"].splitlines()) == 8
     assert "PK_NAME=orders_pkey" in ours["getPrimaryKeys"]
 
 
-def _driver() -> Path:
-    (path,) = jars.fetch([jars.POSTGRES])
-    return path
+def described(driver: Path, shop_in_lake: str, shop_in_postgres: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What a version of the driver is told of both, by the method that asks."""
+    done = subprocess.run(
+        [java.find().executable, "-cp", str(driver), str(_META), _jdbc(shop_in_lake), _jdbc(shop_in_postgres)],
+        check=True, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    ours, theirs = (_sections(half) for half in done.stdout.split("=====\n"))
+    return ours, theirs
 
 
 def _jdbc(url: str) -> str:

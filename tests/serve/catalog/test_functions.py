@@ -119,6 +119,8 @@ def _same(both: Pair, query: str) -> None:
         "(SELECT lanvalidator::regprocedure::text FROM pg_language WHERE lanname = 'sql')",
         "(SELECT collcollate FROM pg_collation WHERE collname = 'C')",
         "'gold'::regnamespace::text",
+        ("(SELECT r.ev_type FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class WHERE c.relname = 'totals'"
+        " AND c.relhasrules AND rulename = '_RETURN' AND is_instead)"),
         "'mere'::regrole",
         ("array_to_string(ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = 'gold.orders'::regclass"
         " AND attnum > 0 ORDER BY attnum), ', ')"),
@@ -138,6 +140,12 @@ def _same(both: Pair, query: str) -> None:
 )  # fmt: skip
 def test_a_function_says_what_it_says_in_postgres(expression: str, both: Pair) -> None:
     _same(both, f"SELECT {expression}")
+
+
+def test_columns_come_in_their_order_without_being_asked(both: Pair) -> None:
+    of_table = "JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid WHERE c.relname = 'kinds'"
+    _same(both, f"SELECT attname, format_type(t.oid, atttypmod) FROM pg_attribute a {of_table} AND attnum > 0")
+    _same(both, f"SELECT count(*) FROM pg_attribute a {of_table} AND attnum > 0")
 
 
 def test_what_is_visible_follows_the_search_path(path: None, both: Pair) -> None:

@@ -86,6 +86,9 @@ def test_undeclared_parameters_are_inferred(both: Callable[[Client], Any]) -> No
                 cursor.execute(f"SELECT count(*) AS n FROM {NUMBERS} WHERE i > %s", (200,)).fetchall(),
                 cursor.execute(f"SELECT i FROM {NUMBERS} WHERE name = %s", ("n7",)).fetchall(),
                 cursor.execute(f"SELECT i FROM {NUMBERS} WHERE i = ANY(%s) ORDER BY i", ([3, 5],)).fetchall(),
+                cursor.execute("SELECT %s = ANY(%s) AS a, %s <> ALL(%s) AS b", ("x", ["x"], "y", ["y"])).fetchall(),
+                cursor.execute("SELECT %s = ANY(%s) AS a", (Decimal("1.5"), [Decimal("1.5"), None])).fetchall(),
+                cursor.execute("SELECT %s = ANY(%s::int[]) AS a", (1, [1, 2])).fetchall(),
                 cursor.execute(f"SELECT i FROM {NUMBERS} ORDER BY i LIMIT %s OFFSET %s", (2, 5)).fetchall(),
             ]
 

@@ -52,6 +52,7 @@ _OF_LAKE: dict[str, Callable[[Inventory], pa.Table]] = (
             objects.pg_description,
             objects.pg_tables,
             objects.pg_views,
+            objects.pg_rewrite,
             objects.pg_indexes,
         )
     }

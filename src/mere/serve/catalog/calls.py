@@ -7,19 +7,12 @@ whoever knows it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from functools import cache
-
 from sqlglot import exp
 
-from mere.serve import builtin
 from mere.serve.builtin.names import TEMPORARY
-from mere.serve.catalog import privileges
-from mere.serve.catalog.types import built_in
-from mere.serve.parse import syntax
-
-Arguments = Sequence[exp.Expr]
+from mere.serve.catalog import privileges, regtypes
+from mere.serve.catalog.regtypes import identifiers
+from mere.serve.catalog.template import VISIBLE, Arguments, parsed, template
 
 _NOTHING = "CAST(NULL AS text)"
 _MODIFIED = """
@@ -42,13 +35,6 @@ _PRETTY = """
          WHEN abs($1) < 10994579406848 THEN CAST(round($1 / 1073741824.0) AS bigint) || ' GB'
          ELSE CAST(round($1 / 1099511627776.0) AS bigint) || ' TB' END"""
 
-# The first of that name in the search path.
-_VISIBLE = """
-    mere_one.mere_schema = ANY(current_schemas(true)) AND NOT EXISTS (
-        SELECT 1 FROM pg_catalog.mere_relations mere_other WHERE mere_other.mere_name = mere_one.mere_name
-        AND array_position(current_schemas(true), mere_other.mere_schema)
-            < array_position(current_schemas(true), mere_one.mere_schema))"""
-
 IN_PATH = "mere_is_in_path"  # whether a relation's schema is in the search path
 
 # By name and the number of arguments; without a number, however many there are. The relations and their columns have
@@ -58,7 +44,7 @@ _TEMPLATES = {
         CASE WHEN $1 = 0 THEN '-' WHEN $1 IS NOT NULL
              THEN coalesce((SELECT {_MODIFIED} FROM pg_catalog.mere_types WHERE mere_oid = $1), '???') END""",
     "pg_get_userbyid": f"CASE WHEN $1 IS NOT NULL THEN coalesce({_ROLE}, 'unknown (OID=' || $1 || ')') END",
-    "pg_table_is_visible": f"(SELECT {_VISIBLE} FROM pg_catalog.mere_relations mere_one WHERE mere_one.mere_oid = $1)",
+    "pg_table_is_visible": f"(SELECT {VISIBLE} FROM pg_catalog.mere_relations mere_one WHERE mere_one.mere_oid = $1)",
     IN_PATH: "(SELECT mere_schema = ANY(current_schemas(true)) FROM pg_catalog.mere_relations WHERE mere_oid = $1)",
     "pg_type_is_visible": "(SELECT mere_schema = ANY(current_schemas(true)) FROM pg_catalog.mere_types"
     " WHERE mere_oid = $1)",
@@ -70,7 +56,7 @@ _TEMPLATES = {
     "pg_get_indexdef 1": _DEFINITION.format(0),
     # Pretty: without the schema of a table that is found without it.
     "pg_get_indexdef": f"""
-        (SELECT CASE WHEN $3 AND {_VISIBLE} THEN mere_short ELSE mere_definition END
+        (SELECT CASE WHEN $3 AND {VISIBLE} THEN mere_short ELSE mere_definition END
          FROM pg_catalog.mere_definitions mere_one WHERE mere_one.mere_oid = $1 AND mere_one.mere_part = $2)""",
     "pg_get_function_arguments": _FUNCTION.format("mere_arguments"),
     "pg_get_function_identity_arguments": _FUNCTION.format("mere_arguments"),
@@ -84,17 +70,6 @@ _TEMPLATES = {
     "pg_size_pretty": _PRETTY,
     "pg_encoding_to_char": "CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END",
     "pg_char_to_encoding": "CASE upper($1) WHEN 'UTF8' THEN 6 WHEN 'SQL_ASCII' THEN 0 ELSE -1 END",
-    "to_regclass": "(SELECT min(mere_oid) FROM pg_catalog.mere_relations mere_one"
-    " WHERE replace($1, '\"', '') = mere_plain"
-    f" OR (replace($1, '\"', '') = replace(mere_name, '\"', '') AND {_VISIBLE}))",
-    "to_regtype": "(SELECT min(mere_oid) FROM pg_catalog.mere_types"
-    " WHERE $1 IN (mere_name, mere_words, 'pg_catalog.' || mere_name))",
-    "to_regproc": "(SELECT min(mere_oid) FROM pg_catalog.mere_functions"
-    " WHERE $1 IN (mere_name, 'pg_catalog.' || mere_name))",
-    "to_regprocedure": "(SELECT min(mere_oid) FROM pg_catalog.mere_functions"
-    " WHERE $1 = mere_name || '(' || mere_arguments || ')')",
-    "to_regnamespace": "(SELECT min(mere_oid) FROM pg_catalog.mere_schemas WHERE $1 IN (mere_name, mere_quoted))",
-    "to_regrole": "(SELECT min(mere_oid) FROM pg_catalog.mere_roles WHERE mere_name = $1)",
     "pg_column_is_updatable": "false",
     "pg_relation_is_updatable": "0",
     "pg_relation_is_publishable": "false",
@@ -144,7 +119,7 @@ _SETS = frozenset({"_pg_expandarray", "generate_subscripts", *_EMPTY})
 
 SCALARS = frozenset(
     {name.partition(" ")[0] for name in _TEMPLATES}
-    | {*_ALWAYS, *_NEVER_ANYTHING, *privileges.KINDS, *_SETS, "acldefault"}
+    | {*_ALWAYS, *_NEVER_ANYTHING, *privileges.KINDS, *_SETS, "acldefault", *regtypes.FUNCTIONS}
 )
 FUNCTIONS = SCALARS | TABLES.keys()
 
@@ -162,8 +137,6 @@ def call(name: str, arguments: Arguments) -> exp.Expr | None:
     if name in _EMPTY:  # in a list of results: no rows; one of several columns is asked for as (d).grantee
         row = "mere_none" if "," in _EMPTY[name] else _EMPTY[name].rpartition(" ")[2]
         return template(f"unnest(ARRAY(SELECT {row} FROM (SELECT {_EMPTY[name]} WHERE false) mere_none))", ())
-    if name == "to_regprocedure":
-        arguments = [_signature(each) for each in arguments]
     text = _TEMPLATES.get(f"{name} {len(arguments)}", _TEMPLATES.get(name))
     return template(text, arguments) if text else None
 
@@ -179,116 +152,18 @@ def rows(name: str) -> exp.Expr | None:
         schema, _, relation = TABLES[name].partition(".")
         return exp.table_(relation, db=schema)
     if name in _EMPTY:
-        return exp.Subquery(this=_parsed(f"SELECT {_EMPTY[name]} WHERE false").copy())
+        return exp.Subquery(this=parsed(f"SELECT {_EMPTY[name]} WHERE false").copy())
     return None
-
-
-def template(text: str, arguments: Arguments) -> exp.Expr:
-    """The text's tree with the arguments in their places."""
-    tree = exp.Paren(this=_parsed(text).copy())
-    for parameter in list(tree.find_all(exp.Parameter)):
-        at = int(parameter.name) - 1
-        argument = arguments[at].copy() if at < len(arguments) else exp.null()
-        parameter.replace(argument if isinstance(argument, _ATOMS) else exp.Paren(this=argument))
-    return tree.this if isinstance(tree.this, exp.Subquery | exp.Paren) else tree
-
-
-_ATOMS = (exp.Column, exp.Literal, exp.Paren, exp.Subquery, exp.Null, exp.Boolean, exp.Placeholder, exp.Parameter)
-
-
-@cache
-def _parsed(text: str) -> exp.Expr:
-    return syntax.expression(text)
 
 
 def _privilege(name: str, arguments: Arguments) -> exp.Expr:
     kind, at, wanted = privileges.KINDS[name], privileges.thing_at(name, len(arguments)), arguments[-1]
     thing = arguments[at]
     if isinstance(thing, exp.Literal) and thing.is_string and kind.relation == "mere_relations":
-        thing = exp.Literal.string(".".join(_identifiers(thing.name)[-2:]))
+        thing = exp.Literal.string(".".join(identifiers(thing.name)[-2:]))
     if isinstance(wanted, exp.Literal) and wanted.is_string:
         held: exp.Expr = exp.Boolean(this=kind.says(wanted.name))
     else:
         held = template(privileges.dynamic(kind, "$1"), [wanted])
-    text = privileges.template(name, len(arguments), _VISIBLE)
+    text = privileges.template(name, len(arguments), VISIBLE)
     return template(text, [*arguments[:at], thing, *arguments[at + 1 : -1], held])
-
-
-# Numbers and names: what ::regclass and its like do.
-
-_NUMBERS: dict[str, str] = {
-    "regclass": "to_regclass",
-    "regtype": "to_regtype",
-    "regproc": "to_regproc",
-    "regprocedure": "to_regprocedure",
-    "regnamespace": "to_regnamespace",
-    "regrole": "to_regrole",
-}
-_NAMES = {
-    "regclass": f"(SELECT CASE WHEN {_VISIBLE} THEN mere_one.mere_alone ELSE mere_one.mere_qualified END"
-    " FROM pg_catalog.mere_relations mere_one WHERE mere_one.mere_oid = $1)",
-    "regtype": "(SELECT mere_words FROM pg_catalog.mere_types WHERE mere_oid = $1)",
-    "regproc": _FUNCTION.format("mere_name"),
-    "regprocedure": _FUNCTION.format("mere_name || '(' || replace(mere_arguments, ', ', ',') || ')'"),
-    "regnamespace": "(SELECT mere_quoted FROM pg_catalog.mere_schemas WHERE mere_oid = $1)",
-    "regrole": _ROLE,
-}
-KINDS = frozenset(_NUMBERS)
-
-
-def kind_of(function: str) -> str | None:
-    """to_regclass gives a regclass."""
-    return next((kind for kind, name in _NUMBERS.items() if name == function), None)
-
-
-def name_of(kind: str, number: exp.Expr) -> exp.Expr:
-    """What a regclass looks like: a number without a name is shown as it is, and 0 as a dash."""
-    text = f"CASE WHEN $1 = 0 THEN '-' ELSE coalesce({_NAMES[kind]}, CAST($1 AS text)) END"
-    return template(text, [number])
-
-
-def number_of(kind: str, text: exp.Expr) -> exp.Expr:
-    if isinstance(text, exp.Literal) and text.is_string:
-        if text.name.isdigit():
-            return exp.Literal.number(text.name)
-        if kind == "regclass":
-            return _relation(text.name)
-        if kind == "regprocedure":
-            text = _signature(text)
-    # It may be a number after all, by a name that tells nothing.
-    lookup = _TEMPLATES[_NUMBERS[kind]].replace("$1", "CAST($1 AS text)")
-    return template(f"coalesce({lookup}, TRY_CAST($1 AS bigint))", [text])
-
-
-def _signature(text: exp.Expr) -> exp.Expr:
-    """`abs(int8)` as `abs(bigint)`: a type by any of its names, a function of pg_catalog with or without it."""
-    if not (isinstance(text, exp.Literal) and text.is_string):
-        return text
-    name, _, rest = text.name.lower().replace("pg_catalog.", "").partition("(")
-    words = {each.name: each.words for each in built_in().values()}
-    given = [" ".join(each.split()) for each in rest.strip().removesuffix(")").split(",")]
-    return exp.Literal.string(f"{name.strip()}({', '.join(words.get(each, each) for each in given)})")
-
-
-def _relation(text: str) -> exp.Expr:
-    """By a name as SQL has it: a catalog's number is known, and a table that is missing is an error."""
-    parts = _identifiers(text)
-    schema, name = (parts[-2] if len(parts) > 1 else None, parts[-1])
-    if known := builtin.definitions().get(f"{schema or 'pg_catalog'}.{name}"):
-        return exp.Literal.number(known.oid)
-    where = "mere_one.mere_schema = $1" if schema else _VISIBLE
-    values = (schema or "", name, f'42P01:relation "{text}" does not exist')
-    return template(
-        "coalesce((SELECT min(mere_oid) FROM pg_catalog.mere_relations mere_one"
-        f" WHERE {where} AND mere_name = $2), error($3))",
-        [exp.Literal.string(value) for value in values],
-    )
-
-
-def _identifiers(text: str) -> list[str]:
-    """gold.orders, gold."My Table": what is not in quotes is in lower case."""
-    found = [quoted.replace('""', '"') if quoted else plain.strip().lower() for quoted, plain in _PART.findall(text)]
-    return found or [text]
-
-
-_PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')

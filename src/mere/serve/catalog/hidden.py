@@ -14,6 +14,7 @@ from mere.serve.catalog.oids import CLASS, NAMESPACE
 from mere.serve.catalog.surroundings import Surroundings, database_oid
 from mere.serve.catalog.typeinfo import typeinfo
 from mere.serve.catalog.types import built_in
+from mere.serve.catalog.types import spellings as known_spellings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +84,7 @@ def types() -> pa.Table:
     """`base`: what a modifier belongs to, without the brackets of an array."""
     return _table(
         [
-            (each.oid, each.schema, each.name, each.words, each.words.removesuffix("[]"), "[]" * each.is_array)
+            (each.oid, each.schema, each.name, each.qualified, each.words.removesuffix("[]"), "[]" * each.is_array)
             for each in built_in().values()
         ],
         "oid", "schema", "name", "words", "base", "brackets",
@@ -97,11 +98,49 @@ def functions() -> pa.Table:
     wanted = ("oid", "proname", "proargtypes", "proretset", "prorettype")
     return _table(
         [
-            (oid, name, ", ".join(known[each].words for each in arguments), "SETOF " * many + known[result].words)
+            (
+                *(oid, name, ", ".join(known[each].words for each in arguments), "SETOF " * many + known[result].words),
+                *_signatures(name, arguments),
+            )
             for oid, name, arguments, many, result in zip(*(columns[each] for each in wanted), strict=True)
         ],
-        "oid", "name", "arguments", "result",
+        "oid", "name", "arguments", "result", "signature", "named_signature",
     )  # fmt: skip
+
+
+@cache
+def spellings() -> pa.Table:
+    """The types by all of their names."""
+    return _table([(each.oid, name) for name, each in known_spellings().items()], "oid", "name")
+
+
+@cache
+def operators() -> pa.Table:
+    columns, known = builtin.columns("pg_operator"), built_in()
+    wanted = ("oid", "oprname", "oprleft", "oprright")
+    return _table(
+        [
+            (oid, name, ",".join(known[each].words if each else "NONE" for each in sides), *_signatures(name, sides))
+            for oid, name, *sides in zip(*(columns[each] for each in wanted), strict=True)
+        ],
+        "oid", "name", "arguments", "signature", "named_signature",
+    )  # fmt: skip
+
+
+def _signatures(name: str, arguments: Sequence[int]) -> tuple[str, str]:
+    """With the words of SQL for its types and with their names, in lower case and without spaces."""
+    known = built_in()
+    words = (known[each].words if each else "none" for each in arguments)
+    names = (known[each].name if each else "none" for each in arguments)
+    first, second = (f"{name}({','.join(each)})".lower().replace(" ", "") for each in (words, names))
+    return first, second
+
+
+@cache
+def collations() -> pa.Table:
+    columns = builtin.columns("pg_collation")
+    rows = zip(columns["oid"], columns["collname"], strict=True)
+    return _table([(oid, name, quoted(name)) for oid, name in rows], "oid", "name", "quoted")
 
 
 @cache
@@ -142,7 +181,8 @@ OF_LAKE: dict[str, Callable[[Inventory], pa.Table]] = {
     f"{_PREFIX}{each.__name__}": each for each in (relations, definitions, comments, schemas, columns)
 }
 FIXED: dict[str, Callable[[], pa.Table]] = {
-    f"{_PREFIX}{each.__name__}": each for each in (types, functions, keywords, typeinfo)
+    f"{_PREFIX}{each.__name__}": each
+    for each in (types, spellings, functions, operators, collations, keywords, typeinfo)
 }
 OF_SERVER: dict[str, Callable[[Surroundings], pa.Table]] = {
     f"{_PREFIX}{each.__name__}": each for each in (roles, databases, settings)

@@ -18,6 +18,7 @@ from mere.lake.metadata_tables.tables import OF_LAKE, SCHEMA
 from mere.lake.query.metadata_tables import QUARANTINE
 from mere.lake.query.tables import TableSet
 from mere.names import TableName
+from mere.serve import builtin
 from mere.serve.access.roles import Role
 from mere.serve.catalog.oids import PUBLIC, oid_of, oids_of
 from mere.serve.catalog.types import ColumnType, of_iceberg
@@ -120,6 +121,14 @@ class Inventory:
             NotNull(oids[relation.schema, relation.name, "not null", column.name], relation, column)
             for relation, column in wanted
         )
+
+    @cached_property
+    def rules(self) -> dict[int, int]:
+        """Of each view, the catalogs' own included, the oid of what Postgres keeps it as."""
+        views = {(each.schema, each.name): each.oid for each in builtin.definitions().values() if each.kind == "v"}
+        views |= {(view.schema, view.name): view.oid for view in self.views}
+        oids = oids_of((*name, "rule") for name in views)
+        return {oids[*name, "rule"]: view for name, view in views.items()}
 
     def columns(self) -> Iterator[tuple[Relation, Column]]:
         for relation in self.relations:

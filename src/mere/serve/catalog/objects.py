@@ -259,6 +259,22 @@ def pg_views(inventory: Inventory) -> pa.Table:
     )
 
 
+def pg_rewrite(inventory: Inventory) -> pa.Table:
+    """A view is a rule in Postgres: by that, clients tell views."""
+    rules = inventory.rules
+    return arrow.table(
+        "pg_catalog.pg_rewrite",
+        oid=list(rules),
+        rulename="_RETURN",
+        ev_class=list(rules.values()),
+        ev_type="1",
+        ev_enabled="O",
+        is_instead=True,
+        ev_qual="<>",
+        ev_action="<>",
+    )
+
+
 def pg_indexes(inventory: Inventory) -> pa.Table:
     keyed = inventory.keyed
     return arrow.table(

@@ -13,7 +13,7 @@ from functools import cache
 from sqlglot import exp
 
 from mere.serve import builtin
-from mere.serve.catalog import calls, typeinfo
+from mere.serve.catalog import calls, regtypes, typeinfo
 from mere.serve.engine import functions
 
 _SCHEMAS = ("pg_catalog", "information_schema")
@@ -23,12 +23,14 @@ _COMPARED = (
 )  # fmt: skip
 # What Postgres 15 and 16 called columns that have other names since: psql of that time lists databases by them.
 _RENAMED = {"daticulocale": ("pg_database", "datlocale"), "colliculocale": ("pg_collation", "colllocale")}
+_COLUMNS = "pg_catalog.pg_attribute"
 _WHOLE = {"xmin": "1", "xmax": "0", "cmin": "0", "cmax": "0"}  # what every row of Postgres has besides its columns
 
 
 def rewrite(tree: exp.Expr) -> exp.Expr:
     """The same tree, changed in place; what is given back is its root."""
     tree = typeinfo.look_up(tree)
+    _order_columns(tree)
     vectors = _Vectors.of(tree)
     parameters = {parameter.name for parameter in tree.find_all(exp.Parameter)}
     # From the inside out: what stands for a call holds its arguments.
@@ -43,6 +45,22 @@ def rewrite(tree: exp.Expr) -> exp.Expr:
     for number in sorted(parameters - left):
         _keep(tree, number)
     return tree
+
+
+def _order_columns(tree: exp.Expr) -> None:
+    """Columns of a table come in their order, as in Postgres, which is not asked for it: clients rely on that. DuckDB's
+    joins would give them in any."""
+    if not isinstance(tree, exp.Select) or any(tree.args.get(each) for each in ("order", "group", "distinct")):
+        return
+    called = [_name(each) for shown in tree.expressions for each in shown.find_all(exp.Anonymous)]
+    if not calls.FUNCTIONS.issuperset(called):
+        return  # one of them may make one row of all
+    for place in (tree.args.get("from_"), *(tree.args.get("joins") or [])):
+        table = place.this if place is not None else None
+        if isinstance(table, exp.Table) and _relation(table) is builtin.definitions()[_COLUMNS]:
+            names = [exp.column(name, table=table.alias_or_name, quoted=True) for name in ("attrelid", "attnum")]
+            tree.order_by(*names, copy=False)
+            return
 
 
 def _keep(tree: exp.Expr, number: str) -> None:
@@ -96,9 +114,11 @@ def _called(node: exp.Anonymous, vectors: _Vectors) -> exp.Expr | None:
         return calls.setting(node.expressions[0])
     if name == "pg_table_is_visible" and _lists_schemas(node):
         name = calls.IN_PATH
-    found = calls.call(name, node.expressions)
-    kind = calls.kind_of(name)
-    return calls.name_of(kind, found) if found is not None and kind and _is_shown(node) else found
+    kind = regtypes.kind_of(name)
+    if kind is None or not node.expressions:
+        return calls.call(name, node.expressions)
+    found = regtypes.number_of(kind, node.expressions[0], strict=False)
+    return regtypes.name_of(kind, found) if _is_shown(node) else found
 
 
 def _lists_schemas(node: exp.Expr) -> bool:
@@ -174,14 +194,14 @@ def _cast(node: exp.Cast, vectors: _Vectors) -> exp.Expr | None:
     if kind in _TEXTS and vectors.has(operand):
         return _shown_vector(operand)
     if kind in _TEXTS and vectors.is_function(operand):
-        return calls.name_of("regproc", operand.copy())
-    if kind not in calls.KINDS:
+        return regtypes.name_of("regproc", operand.copy())
+    if kind not in regtypes.KINDS:
         return None
     if _is_number(operand):
         number = exp.Literal.number(operand.name) if isinstance(operand, exp.Literal) else operand.copy()
     else:
-        number = calls.number_of(kind, operand)
-    return calls.name_of(kind, number) if _is_shown(node) else number
+        number = regtypes.number_of(kind, operand)
+    return regtypes.name_of(kind, number) if _is_shown(node) else number
 
 
 def _type_name(type_: exp.Expr) -> str:
@@ -199,7 +219,7 @@ def _is_number(node: exp.Expr) -> bool:
     if isinstance(node, exp.Literal):
         return not node.is_string or node.name.isdigit()
     if isinstance(node, exp.Cast):
-        return _type_name(node.args["to"]) in ("oid", "int8", "bigint", "int4", "integer", "int", *calls.KINDS)
+        return _type_name(node.args["to"]) in ("oid", "int8", "bigint", "int4", "integer", "int", *regtypes.KINDS)
     return isinstance(node, exp.Column) and node.name.lower() in _number_columns()
 
 

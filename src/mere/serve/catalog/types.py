@@ -75,6 +75,11 @@ class BuiltIn:
     def is_array(self) -> bool:
         return self.words.endswith("[]")
 
+    @property
+    def qualified(self) -> str:
+        """Its words, with the schema of those that no search path has."""
+        return self.words if self.schema == "pg_catalog" else f"{self.schema}.{self.words}"
+
 
 @cache
 def _of_primitive(type_: str) -> ColumnType:
@@ -169,3 +174,44 @@ def words(oid: int, modifier: int = -1) -> str:
     if first in ("time", "timestamp"):
         return f"{first}({modifier}) {rest}{brackets}"
     return known.words
+
+
+# Other words of SQL's for some. "char" is another type than char.
+_SYNONYMS = {
+    "int": "integer", "dec": "numeric", "decimal": "numeric", "float": "double precision", "char": "character",
+    "nchar": "character", "national character": "character", "national char": "character",
+    "char varying": "character varying", "nchar varying": "character varying",
+    "national character varying": "character varying", "national char varying": "character varying",
+}  # fmt: skip
+_LENGTHS = re.compile(r"\s*\([^)]*\)")
+_BRACKETS = re.compile(r"(\s*\[\d*\])+$| array$")
+_SMALL_FLOAT = re.compile(r"^float ?\( ?(1?\d|2[0-4]) ?\)")
+
+
+def spelling(text: str) -> str:
+    """A type's name in lower case, without schema, lengths and superfluous spaces: ` INT [ ] ` as `int[]`."""
+    plain = " ".join(text.split()) if '"' in text else " ".join(text.lower().split())
+    plain = _LENGTHS.sub("", _SMALL_FLOAT.sub("real", plain)).removeprefix("pg_catalog.")
+    return _BRACKETS.sub("[]", plain)
+
+
+@cache
+def spellings() -> dict[str, BuiltIn]:
+    """All types by all names that SQL has for them, as `spelling` writes them."""
+    found: dict[str, BuiltIn] = {}
+    for each in built_in().values():
+        prefix = "" if each.schema == "pg_catalog" else f"{each.schema}."
+        found |= {f"{prefix}{name}": each for name in (each.words, each.name, f'"{each.name}"')}
+    for name, words_ in _SYNONYMS.items():
+        found |= {name: _by_words()[words_], f"{name}[]": _by_words()[f"{words_}[]"]}
+    by_element = {each.element: each for each in built_in().values() if each.is_array}
+    for name, each in list(found.items()):
+        if not name.endswith("]") and each.oid in by_element:
+            found.setdefault(f"{name}[]", by_element[each.oid])
+    return found
+
+
+def of_spelling(text: str) -> str | None:
+    """What format_type calls it; None if there is no such type."""
+    known = spellings().get(spelling(text))
+    return known.words if known else None

@@ -27,9 +27,6 @@ RENAMED = {
     "substr": "substring",
     "every": "bool_and",
     "cardinality": "len",
-    "array_append": "list_append",
-    "array_cat": "list_concat",
-    "array_position": "list_position",
     "json_build_object": "json_object",
     "jsonb_build_object": "json_object",
     "json_build_array": "json_array",
@@ -59,7 +56,7 @@ TOO_MUCH = "53200:the texts of all rows that are computed at once would be too l
 OURS = words("""
     mod div log sqrt ln repeat lpad rpad bit_length initcap to_hex quote_ident quote_literal quote_nullable
     string_to_array array_to_string array_length array_upper array_lower array_ndims array_remove array_replace
-    array_positions date_trunc json_typeof jsonb_typeof width_bucket
+    array_append array_cat array_position array_positions array_prepend date_trunc json_typeof jsonb_typeof width_bucket
 """)
 
 # Rewritten in the tree, by `dialect`.
@@ -67,7 +64,7 @@ REWRITTEN = words("""
     replace concat concat_ws
     pg_typeof to_char to_date to_timestamp date_part age regexp_replace regexp_match regexp_matches
     regexp_split_to_array regexp_split_to_table regexp_count regexp_like regexp_substr format round trunc
-    array_prepend make_interval num_nulls num_nonnulls substring string_to_table json_extract_path
+    make_interval num_nulls num_nonnulls substring string_to_table json_extract_path
     json_extract_path_text jsonb_extract_path jsonb_extract_path_text encode decode date date_bin text
     json_array_elements jsonb_array_elements json_array_elements_text jsonb_array_elements_text json_object_keys
     jsonb_object_keys
@@ -103,7 +100,7 @@ DUCKDB = (
     | frozenset(RENAMED.values())
     | words("""
     strftime strptime to_timestamp date_part age regexp_replace regexp_extract regexp_extract_all regexp_matches
-    string_split_regex round trunc list_prepend list_transform list_filter list_distinct array_to_string len
+    string_split_regex round trunc list_concat list_transform list_filter list_distinct array_to_string len
     json_extract json_extract_string json_each json_keys json_transform from_json range epoch time_bucket to_years
     regexp_escape
     to_months to_days to_hours to_minutes to_seconds to_microseconds to_weeks encode decode hex unhex base64

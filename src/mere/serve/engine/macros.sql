@@ -173,6 +173,78 @@ CREATE MACRO pg.with_backslashes(p, e) AS
              ''
          ) END;
 
+-- Bytes as encode(…, 'escape') writes them, a piece for each, and back.
+CREATE MACRO pg.escaped_byte(h) AS
+    CASE WHEN h = '5C' THEN '\\'
+         WHEN h = '00' OR h >= '80'
+         THEN '\' || (('0x' || h)::INTEGER // 64) || (('0x' || h)::INTEGER // 8 % 8) || (('0x' || h)::INTEGER % 8)
+         ELSE chr(('0x' || h)::INTEGER) END;
+CREATE MACRO pg.escaped(b) AS
+    coalesce(
+        list_aggregate(
+            list_transform(
+                regexp_extract_all(
+                    hex(CASE WHEN pg.room(octet_length(b::BLOB) * 96) THEN b::BLOB
+                             ELSE error('53200:the text would be too long') END),
+                    '..'
+                ),
+                lambda h: pg.escaped_byte(h)
+            ),
+            'string_agg', ''
+        ),
+        left(hex(b::BLOB), 0)
+    );
+CREATE MACRO pg.unescaped_piece(p) AS
+    CASE WHEN p = '\\' THEN '5C'
+         WHEN p = '\' THEN error('22P02:invalid input syntax for type bytea')
+         WHEN starts_with(p, '\')
+         THEN lpad(to_hex(p[2]::INTEGER * 64 + p[3]::INTEGER * 8 + p[4]::INTEGER), 2, '0')
+         ELSE hex(p) END;
+CREATE MACRO pg.unescaped(t) AS
+    unhex(
+        coalesce(
+            list_aggregate(
+                list_transform(
+                    regexp_extract_all(
+                        CASE WHEN pg.room(strlen(t) * 96) THEN t
+                             ELSE error('53200:the text would be too long') END,
+                        '\\[0-3][0-7]{2}|\\\\|\\|[^\\]+'
+                    ),
+                    lambda p: pg.unescaped_piece(p)
+                ),
+                'string_agg', ''
+            ),
+            left(t, 0)
+        )
+    );
+
+-- Names as SQL has them: gold.orders, gold."My Table". Of a schema that is not named, NULL.
+CREATE MACRO pg.identifiers(t) AS
+    list_transform(
+        regexp_extract_all(t, '"(?:[^"]|"")*"|[^".\s]+'),
+        lambda e: CASE WHEN starts_with(e, '"') THEN replace(e[2:-2], '""', '"') ELSE lower(e) END
+    );
+CREATE MACRO pg.identifier_name(t) AS coalesce(pg.identifiers(t)[-1], t);
+CREATE MACRO pg.identifier_schema(t) AS pg.identifiers(t)[-2];
+
+-- A type's name, as `spelling` of catalog/types.py writes it.
+CREATE MACRO pg.type_spelling(t) AS
+    regexp_replace(
+        regexp_replace(
+            regexp_replace(
+                regexp_replace(
+                    regexp_replace(trim(CASE WHEN contains(t, '"') THEN t ELSE lower(t) END), '\s+', ' ', 'g'),
+                    '^float ?\( ?(1?[0-9]|2[0-4]) ?\)', 'real'
+                ),
+                '\s*\([^)]*\)', '', 'g'
+            ),
+            '^pg_catalog\.', ''
+        ),
+        '(\s*\[[0-9]*\])+$| array$', '[]'
+    );
+-- A number instead of a name.
+CREATE MACRO pg.oid_number(t) AS CASE WHEN regexp_full_match(t, '[0-9]{1,10}') THEN TRY_CAST(t AS BIGINT) END;
+
 -- Arrays
 
 -- A list grows by being copied to twice its size: up to 48 bytes for a text in it, before its letters.
@@ -202,18 +274,45 @@ CREATE MACRO pg.array_upper(a, n) AS CASE WHEN n = 1 THEN nullif(len(a), 0)::INT
 CREATE MACRO pg.array_lower(a, n) AS CASE WHEN n = 1 AND len(a) > 0 THEN 1 END;
 CREATE MACRO pg.array_ndims(a) AS
     CASE WHEN len(a) > 0 THEN len(regexp_extract(typeof(a), '(\[\])*$')) // 2 END::INTEGER;
-CREATE MACRO pg.array_remove(a, v) AS list_filter(a, lambda e: e IS DISTINCT FROM v);
+
+-- A list that many rows share is read, or copied, once for each of them: thousands at once, and nobody can interrupt
+-- that. So it is asked before how much that would be: of its elements, and of the letters in them. `n`: the bytes of
+-- what else the function is given, which may differ from row to row.
+CREATE MACRO pg.span(a) AS coalesce(len(a), 0)::BIGINT * 32;
+CREATE MACRO pg.letters(a) AS
+    CASE WHEN regexp_matches(typeof(a), '^(VARCHAR|JSON|BLOB|STRUCT|MAP)|\]\[')
+         THEN coalesce(list_sum(list_transform(a, lambda e: strlen(e::VARCHAR))), 0)::BIGINT
+         ELSE 0 END;
+CREATE MACRO pg.is_read(a, n) AS
+    CASE WHEN pg.span(a) > 1000 AND NOT pg.load(pg.span(a) + n) THEN false
+         WHEN pg.letters(a) > 1000 AND NOT pg.load(pg.letters(a) + n) THEN false
+         ELSE true END;
+CREATE MACRO pg.list(a, v) AS
+    CASE WHEN pg.is_read(a, coalesce(pg.bytes(v), 0)) THEN a
+         ELSE error('53200:the arrays of all rows that are computed at once would be too long') END;
+CREATE MACRO pg.lists(a, b) AS
+    CASE WHEN pg.is_read(a, pg.span(b)) AND pg.is_read(b, pg.span(a)) THEN a
+         ELSE error('53200:the arrays of all rows that are computed at once would be too long') END;
+
+CREATE MACRO pg.array_contains(a, b) AS list_has_all(pg.lists(a, b), b);
+CREATE MACRO pg.array_overlaps(a, b) AS list_has_any(pg.lists(a, b), b);
+CREATE MACRO pg.array_cat(a, b) AS list_concat(pg.lists(a, b), b);
+CREATE MACRO pg.array_append(a, v) AS list_append(pg.list(a, v), v);
+CREATE MACRO pg.array_prepend(v, a) AS list_prepend(v, pg.list(a, v));
+CREATE MACRO pg.array_position(a, v) AS list_position(pg.list(a, v), v);
+CREATE MACRO pg.array_remove(a, v) AS list_filter(pg.list(a, v), lambda e: e IS DISTINCT FROM v);
 CREATE MACRO pg.array_replace(a, v, w) AS
-    list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM v THEN w ELSE e END);
+    list_transform(pg.list(a, v), lambda e: CASE WHEN e IS NOT DISTINCT FROM v THEN w ELSE e END);
 CREATE MACRO pg.array_positions(a, v) AS
     list_filter(
-        list_transform(a, lambda e, i: CASE WHEN e IS NOT DISTINCT FROM v THEN i END), lambda i: i IS NOT NULL
+        list_transform(pg.list(a, v), lambda e, i: CASE WHEN e IS NOT DISTINCT FROM v THEN i END),
+        lambda i: i IS NOT NULL
     )::INTEGER[];
 
 -- v = ANY(a). What is not found among NULLs may still be there.
 CREATE MACRO pg.equals_any(v, a) AS
     CASE WHEN a IS NULL THEN NULL
-         WHEN len(a) = 0 THEN false
+         WHEN len(pg.list(a, v)) = 0 THEN false
          WHEN v IS NULL THEN NULL
          WHEN list_contains(a, v) THEN true
          WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL
@@ -221,8 +320,8 @@ CREATE MACRO pg.equals_any(v, a) AS
 
 -- Rows of arrays: a list of results may have rows of its own only where DuckDB's own UNNEST makes them.
 
-CREATE MACRO pg.expandarray(a) AS unnest(list_transform(a, lambda x, i: {'x': x, 'n': i}));
-CREATE MACRO pg.subscripts(a, first) AS unnest(range(first, first + len(a)));
+CREATE MACRO pg.expandarray(a) AS unnest(list_transform(a, lambda x, i: {'x': x, 'n': i::INTEGER}));
+CREATE MACRO pg.subscripts(a, first) AS unnest(range(first, first + len(a))::INTEGER[]);
 
 -- Series. One that is a list is made at once, and not counted either: eight bytes an element.
 

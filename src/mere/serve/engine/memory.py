@@ -20,6 +20,7 @@ from mere.serve.access import limits
 
 ROW = 8_100_000  # bytes that a function may make of one row
 _AT_ONCE = 64 << 20  # bytes that it may make of the rows that come at once, some thousands
+_READ = 512 << 20  # bytes that it may read of them, however much memory there is: nobody can interrupt it meanwhile
 _OTHERWISE = 256 << 20  # bytes besides what DuckDB counts
 _BEYOND = 32 << 20  # bytes, to stop a statement in good order before the system refuses it more
 _AT_LEAST = 16 << 20  # bytes that a statement may take when it begins
@@ -156,9 +157,10 @@ class Watch:
         return pa.array([fits] * len(sizes), pa.bool_())
 
     def load(self, sizes: pa.Array) -> pa.Array:
-        """Another one: whether texts of so many bytes may be read or copied, of the rows that come at once."""
+        """Another one: whether texts and lists of so many bytes may be read or copied, of all rows at once."""
         total = pc.sum(sizes).as_py() or 0
-        return pa.array([total <= self._at_once and self._used() + total <= self.most] * len(sizes), pa.bool_())
+        fits = total <= min(self._at_once, _READ) and self._used() + total <= self.most
+        return pa.array([fits] * len(sizes), pa.bool_())
 
     def _run(self) -> None:
         before = self._used()

@@ -112,6 +112,8 @@ def _repeats(node: exp.Expr) -> int:
         return macros.USES.get(name, 3 if name in functions.REWRITTEN else 1)
     if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
         return macros.USES["equals_any"]
+    if isinstance(node, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
+        return macros.USES["array_contains"]
     if isinstance(node, exp.Cast):
         return macros.USES["text"] if node.args["to"].is_type(*exp.DataType.TEXT_TYPES) else 1
     if isinstance(node, exp.DPipe):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from mere.serve.catalog import regtypes
 from mere.serve.language import types as datatypes
 from mere.serve.language.mend.tree import cast
 from mere.serve.protocol import types
@@ -46,8 +47,33 @@ def infer(tree: exp.Expr, declared: Sequence[int], probe: Probe) -> tuple[int, .
         asked = [(at, node, is_array) for at, (home, node, is_array) in partners.items() if home is select]
         for (at, _, is_array), oid in zip(asked, probe(select, [node for _, node, _ in asked]), strict=True):
             if oids[at] == 0:
-                oids[at] = types.BY_OID[oid].array if is_array and oid in types.BY_OID else oid
+                oids[at] = _array_of(oid) if is_array else oid
+    for parameter in found:
+        _infer_of_others(parameter, oids)
     return tuple(oid or types.TEXT for oid in oids)
+
+
+def _infer_of_others(parameter: exp.Parameter, oids: list[int]) -> None:
+    """From a parameter beside it, such as in $1 = ANY($2). Of two of which nothing is known, both are texts."""
+    at = number_of(parameter) - 1
+    if oids[at]:
+        return
+    node, parent, is_array = _compared(parameter)
+    known = 0
+    for other in _others(node, parent):
+        of_array = isinstance(other, exp.Any | exp.All)
+        beside = other.this.unnest() if of_array else other.unnest()
+        if isinstance(beside, exp.Parameter) and not known:
+            oid = oids[number_of(beside) - 1]
+            known = types.ELEMENTS.get(oid, 0) if of_array else oid
+    if is_array:
+        oids[at] = _array_of(known or types.TEXT)
+    elif known:
+        oids[at] = known
+
+
+def _array_of(oid: int) -> int:
+    return types.BY_OID[oid].array if oid in types.BY_OID else oid
 
 
 def bind(tree: exp.Expr, oids: Sequence[int], used: Sequence[int]) -> None:
@@ -68,7 +94,8 @@ def without_values(tree: exp.Expr, oids: Sequence[int]) -> exp.Expr:
     """The same with NULL in place of each parameter, to learn the types of what it returns."""
     made = tree.copy()
     for parameter in find(made):
-        type_ = datatypes.of_oid(oids[number_of(parameter) - 1]) or datatypes.WIDEST
+        oid = oids[number_of(parameter) - 1]
+        type_ = datatypes.of_oid(oid) or datatypes.WIDEST + "[]" * (oid in types.ELEMENTS)
         parameter.replace(cast(exp.Null(), type_))
     return made
 
@@ -78,7 +105,7 @@ def _by_place(parameter: exp.Parameter) -> int:
     if isinstance(parent, exp.Cast):
         name = datatypes.postgres_name(parent.args["to"])
         known = types.BY_NAME.get(name)
-        if known is None or name in datatypes.REGS:
+        if known is None or name in regtypes.KINDS:
             return types.TEXT
         return known.array if datatypes.is_array(parent.args["to"]) else known.oid
     if isinstance(parent, exp.Limit | exp.Offset | exp.Fetch):
@@ -92,12 +119,7 @@ def _by_place(parameter: exp.Parameter) -> int:
 
 def _partner(parameter: exp.Parameter) -> tuple[exp.Select, exp.Expr, bool] | None:
     """What the parameter is compared with, the SELECT in which that is, and whether it is an array of such values."""
-    node: exp.Expr = parameter
-    while isinstance(node.parent, exp.Paren):
-        node = node.parent
-    parent, is_array = node.parent, False
-    if isinstance(parent, exp.Any | exp.All) and parent.parent is not None:
-        node, parent, is_array = parent, parent.parent, True
+    node, parent, is_array = _compared(parameter)
     if isinstance(parent, exp.Tuple):
         return _in_row(node, parent)
     candidates = _others(node, parent)
@@ -106,6 +128,16 @@ def _partner(parameter: exp.Parameter) -> tuple[exp.Select, exp.Expr, bool] | No
         if select is not None and not other.find(exp.Parameter) and not isinstance(other, exp.Null):
             return select, other, is_array
     return None
+
+
+def _compared(parameter: exp.Parameter) -> tuple[exp.Expr, exp.Expr | None, bool]:
+    """Itself, or the ANY in which it stands; what that is part of; and whether it is such an array."""
+    node: exp.Expr = parameter
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    if isinstance(node.parent, exp.Any | exp.All):
+        return node.parent, node.parent.parent, True
+    return node, node.parent, False
 
 
 def _others(node: exp.Expr, parent: exp.Expr | None) -> list[exp.Expr]:

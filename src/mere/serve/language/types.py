@@ -6,6 +6,7 @@ import re
 
 from sqlglot import exp
 
+from mere.serve.catalog import regtypes
 from mere.serve.protocol import types
 from mere.serve.protocol.port import PgError
 
@@ -15,11 +16,10 @@ _DUCKDB = {
     "numeric": "DECIMAL", "text": "VARCHAR", "varchar": "VARCHAR", "bpchar": "VARCHAR", "char": "VARCHAR",
     "name": "VARCHAR", "bytea": "BLOB", "date": "DATE", "time": "TIME", "timetz": "TIMETZ", "timestamp": "TIMESTAMP",
     "timestamptz": "TIMESTAMPTZ", "interval": "INTERVAL", "uuid": "UUID", "json": "JSON", "jsonb": "JSON",
-    "oid": "BIGINT", "xid": "BIGINT", "cid": "BIGINT", "regclass": "BIGINT", "regtype": "BIGINT", "regproc": "BIGINT",
-    "regnamespace": "BIGINT", "regrole": "BIGINT", "regoper": "BIGINT", "regoperator": "BIGINT",
-    "regprocedure": "BIGINT", "regcollation": "BIGINT", "unknown": "VARCHAR", "cstring": "VARCHAR",
+    "oid": "BIGINT", "xid": "BIGINT", "cid": "BIGINT", "unknown": "VARCHAR", "cstring": "VARCHAR",
     "int2vector": "SMALLINT[]", "oidvector": "BIGINT[]", "pg_lsn": "VARCHAR", "inet": "VARCHAR", "cidr": "VARCHAR",
     "aclitem": "VARCHAR", "pg_node_tree": "VARCHAR", "tid": "VARCHAR", "xml": "VARCHAR", "money": "DECIMAL(19,2)",
+    **dict.fromkeys(regtypes.KINDS, "BIGINT"),
 }  # fmt: skip
 
 _SPELLINGS = {
@@ -31,9 +31,6 @@ _SPELLINGS = {
     "timestamp with time zone": "timestamptz", "tinyint": "int2", "serial": "int4", "bigserial": "int8",
 }  # fmt: skip
 
-REGS = frozenset(
-    {"regclass", "regtype", "regproc", "regnamespace", "regrole", "regoper", "regoperator", "regprocedure"}
-)
 _PRECISION = re.compile(r"\(\s*\d+\s*(?:,\s*-?\d+\s*)?\)")
 WIDEST = "DECIMAL(38,10)"  # where a numeric says nothing of its digits
 

@@ -49,8 +49,8 @@ DIALECT = Dialect()
 # Types whose names can be called as functions: the others are words of the grammar.
 _TYPES = frozenset({
     "bool", "bpchar", "bytea", "date", "float4", "float8", "int2", "int4", "int8", "json", "jsonb", "name", "oid",
-    "regclass", "regnamespace", "regproc", "regprocedure", "regrole", "regtype", "text", "timestamptz", "timetz",
-    "uuid",
+    "regclass", "regcollation", "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole",
+    "regtype", "text", "timestamptz", "timetz", "uuid",
 })  # fmt: skip
 
 

@@ -59,6 +59,7 @@ def test_what_differs_is_known(session: Session, postgres: psycopg.Connection, s
         ("select to_char()", "42883"),
         ("select 'a' like any('{" + "b," * 2000 + "a}')", "54000"),
         ("select 1 = any('{1')", "22P02"),
+        (r"select decode('a\b', 'escape')", "22P02"),
     ],
 )
 def test_calls_and_arrays_that_cannot_be_are_told(session: Session, sql: str, sqlstate: str) -> None:

@@ -248,10 +248,6 @@ def _trunc(values: _Args) -> exp.Expr:
     return call("trunc", values[0]) if len(values) == 1 else macro("truncated", *values)
 
 
-def _array_prepend(values: _Args) -> exp.Expr:
-    return call("list_prepend", values[0], values[1])
-
-
 def _num_nulls(values: _Args) -> exp.Expr:
     return _count_of(values, nulls=True)
 
@@ -284,6 +280,8 @@ def _encode(values: _Args) -> exp.Expr:
         return call("lower", call("hex", values[0]))
     if form == "base64":
         return call("base64", values[0])
+    if form == "escape":
+        return macro("escaped", values[0])
     raise PgError("22023", f'unrecognized encoding: "{form}"')
 
 
@@ -291,6 +289,8 @@ def _decode(values: _Args) -> exp.Expr:
     form = session.plain(values[1], "decode")
     if form in ("hex", "base64"):
         return call("unhex" if form == "hex" else "from_base64", values[0])
+    if form == "escape":
+        return macro("unescaped", values[0])
     raise PgError("22023", f'unrecognized encoding: "{form}"')
 
 
@@ -375,7 +375,6 @@ def _concat_ws(values: _Args) -> exp.Expr:
 
 _REWRITES: dict[str, Callable[[_Args], exp.Expr]] = {
     "age": _age,
-    "array_prepend": _array_prepend,
     "concat": _concat,
     "concat_ws": _concat_ws,
     "replace": _replace,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import sqlglot
 from sqlglot import exp
@@ -223,7 +224,7 @@ def _contains(node: exp.Expr) -> exp.Expr:
         whole, part = part, whole
     if any(_is_json(each) for each in (whole, part)):
         return call("json_contains", whole, part)
-    return call("list_has_all", whole, part)
+    return macro("array_contains", whole, part)
 
 
 def _is_json(node: exp.Expr) -> bool:
@@ -233,7 +234,7 @@ def _is_json(node: exp.Expr) -> bool:
 
 
 def _overlaps(node: exp.Expr) -> exp.Expr:
-    return call("list_has_any", node.this, node.expression)
+    return macro("array_overlaps", node.this, node.expression)
 
 
 def _path(node: exp.Expr) -> exp.Expr:
@@ -264,14 +265,16 @@ def _joined(node: exp.Expr) -> exp.Expr:
     text there, so that the type would depend on values."""
     left, right = node.this, node.expression
     if isinstance(left, exp.Array) and isinstance(right, exp.Literal) and not right.is_string:
-        return call("list_append", left, right)
+        return macro("array_append", left, right)
     if isinstance(right, exp.Array) and isinstance(left, exp.Literal) and not left.is_string:
-        return call("list_prepend", left, right)
+        return macro("array_prepend", left, right)
     # A chain of them is cast as a whole.
     if isinstance(node.parent, exp.DPipe):
         return node
     operands = list(_operands(node))
-    made = roomy(node, [each for each in operands if not isinstance(each, exp.Array)])
+    if any(isinstance(each, exp.Array) for each in operands):
+        return reduce(lambda before, each: macro("array_cat", before, each), reversed(operands))
+    made = roomy(node, operands)
     return cast(made, "VARCHAR") if any(map(_is_text, operands)) else made
 
 
