@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-long lint bench proven lock clean
+.PHONY: help demo test test-fast test-long test-newest lint bench proven lock clean
 
 UV     := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 PY     := .venv/bin/python
@@ -28,6 +28,17 @@ test-fast: $(READY) ## what needs no JVM and no service, without properties: the
 
 test-long: $(READY) ## the long matrices, which `make test` leaves out: about an hour and a half
 	@$(PY) -m pytest -m long --numprocesses 2
+
+NEWEST_PY   := .venv-newest/bin/python
+NEWEST      := psycopg[binary] asyncpg sqlalchemy adbc-driver-flightsql adbc-driver-manager
+
+test-newest: $(READY) ## what Postgres clients see, with the newest version of each driver, which are fetched
+	@$(UV) venv --quiet --clear --python $(PY) .venv-newest
+	@$(UV) pip sync --quiet --python $(NEWEST_PY) --require-hashes --build-constraints requirements-build.txt requirements.lock
+	@$(UV) pip install --quiet --python $(NEWEST_PY) --no-deps --no-build-isolation --editable .
+	@$(UV) pip install --quiet --python $(NEWEST_PY) --upgrade $(NEWEST)
+	@$(NEWEST_PY) -m pytest tests/serve/catalog/test_clients.py tests/serve/postgres/test_conformance.py tests/serve/flight
+	@$(NEWEST_PY) -m pytest tests/serve/postgres/test_drivers.py
 
 lint: $(READY) ## style, format, types, import arrows
 	@.venv/bin/ruff check .
