@@ -14,6 +14,7 @@ from mere.errors import QueryError
 
 _STRING = re.compile(rb"'((?:[^']|'')*)'")
 _NUMBER = re.compile(rb"[0-9]+(?![\w.])")
+_COMMIT = 16  # digits of the id of a commit
 _TIMES = ("timestamp", "timestamptz", "date")
 REMEDY = (
     "Write FOR VERSION AS OF and a snapshot id or a quoted ref, or FOR TIMESTAMP AS OF and a quoted time in UTC,"
@@ -37,6 +38,12 @@ class Version:
     snapshot: int | None = None
     ref: str | None = None
     time: str | None = None
+
+    @classmethod
+    def of_text(cls, text: str) -> Version:
+        """A ref, or a snapshot whose id is too long for that of a commit: so Spark's quoted ids are read."""
+        is_snapshot = text.isascii() and text.isdecimal() and len(text) > _COMMIT
+        return cls(snapshot=int(text)) if is_snapshot else cls(ref=text)
 
     def ref_of(self, base: str) -> str | None:
         """The ref at which it is read, of a table that is named on another; None: it is the same one."""
@@ -66,7 +73,7 @@ def clauses(sql: str, tokens: Sequence[Token]) -> Iterator[Clause]:
         if (text := _STRING.match(content, value.start)) is not None:
             told = text[1].decode().replace("''", "'")
             is_time = words[1] == "timestamp"
-            yield Clause(Version(time=told) if is_time else Version(ref=told), start, text.end())
+            yield Clause(Version(time=told) if is_time else Version.of_text(told), start, text.end())
         elif words[1] == "version" and (number := _NUMBER.match(content, value.start)) is not None:
             yield Clause(Version(snapshot=int(number[0])), start, number.end())
         else:

@@ -53,6 +53,15 @@ def test_the_last_runs_come_first(lake: Lake) -> None:
         lake.run("middel")
 
 
+def test_runs_are_read_page_by_page_also_where_several_began_at_once(lake: Lake) -> None:
+    for minutes, id_ in ((3, "a"), (1, "b"), (1, "c"), (1, "d"), (2, "e")):
+        lake.store.save_run(run(id_, timedelta(minutes=minutes), RunStatus.SUCCEEDED))
+    found: list[Run] = []
+    while page := lake.store.runs(2, found[-1] if found else None):
+        found += page
+    assert [each.id for each in found] == ["d", "c", "b", "e", "a"]
+
+
 def test_a_run_that_is_not_heard_of_was_interrupted(lake: Lake) -> None:
     lake.store.save_run(run("dead", timedelta(hours=1)))
     lake.store.save_run(run("done", timedelta(hours=1), RunStatus.SUCCEEDED))

@@ -26,6 +26,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 def test_each_snapshot_has_the_rows_that_mere_show_counts(lake: Lake) -> None:
     for each in lake.show("gold.orders").snapshots:
         assert rows(lake, f"select count(*) from gold.orders for version as of {each.id}") == [(each.rows,)]
+        assert rows(lake, f"select count(*) from gold.orders for version as of '{each.id}'") == [(each.rows,)]
         assert rows(lake, f"FROM gold.orders FOR VERSION AS OF {each.id} AS o SELECT max(o.id)") == [(each.rows,)]
 
 

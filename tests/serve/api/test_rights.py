@@ -57,6 +57,17 @@ def test_nobody_without_a_role_is_let_in(api: Api) -> None:
     assert api.refused("GET", "refs", **by("eve"))[0] == 403
 
 
+def test_a_branch_that_may_not_be_read_is_not_named_by_the_log(api: Api, project: Project) -> None:
+    project.lake.branch("hush", "dev")
+    write(project.lake, "gold.plain", ONE_MORE, "hush")
+    project.lake.publish("hush", into="dev")
+    project.lake.revert(next(iter(project.lake.log("dev"))), "dev")
+    assert "hush" in api.ask("GET", "refs/dev/log", **by("rea")).text
+    told = api.ask("GET", "refs/dev/log", **by("ann")).text
+    assert "hush" not in told
+    assert '"publish"' in told
+
+
 def test_a_part_of_a_table_is_never_told(api: Api) -> None:
     """Not by metadata, differences, samples, counts or pointers; what is not the role's is not there at all."""
     told = {

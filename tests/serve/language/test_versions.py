@@ -238,6 +238,20 @@ def test_a_temporary_view_keeps_its_version_and_has_none(lake: Lake, backend: La
     assert failure(session, "select * from old for version as of 'dev'").sqlstate == "42809"
 
 
+def test_the_catalogs_describe_the_tables_of_the_lake(lake: Lake, backend: LakeBackend) -> None:
+    """What psql asks for \\d+ mere.commits."""
+    session = connect(backend)
+    for name, schema in OF_LAKE.items():
+        described = rows(
+            session,
+            "select attname, col_description(attrelid, attnum), has_table_privilege(attrelid, 'select')"
+            f" from pg_attribute where attrelid = 'mere.{name}'::regclass and attnum > 0 order by attnum",
+        )
+        assert described == [(each["name"], each["doc"], "t") for each in schema["fields"]]
+        types = rows(session, f"select data_type from information_schema.columns where table_name = '{name}'")
+        assert "ARRAY" not in str(types)
+
+
 def test_what_was_made_for_one_statement_is_gone_after_it(backend: LakeBackend) -> None:
     session = connect(backend)
     for _ in range(3):

@@ -32,6 +32,8 @@ def tables(ctx: click.Context, at: str, as_json: bool) -> None:
         'mere sql "select count(*) from gold.orders"',
         'mere sql --at main@2d "from gold.orders" --format csv > orders.csv',
         "mere sql 'select * from \"main~1\".gold.orders except from gold.orders'",
+        "mere sql \"select * from gold.orders for timestamp as of '2h'\"",
+        'mere sql "select * from mere.commits limit 5"',
         "mere sql - < report.sql",
         'mere sql --spark "select percentile(amount, 0.5) from gold.orders"',
     )

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import islice
 
 from mere.lake.iceberg.metadata import MetadataReader
-from mere.lake.log.commits import Commit, Key, Space
+from mere.lake.log.commits import Commit, CommitKind, Key, Space
 from mere.lake.metadata_tables.shape import Row, schema
 from mere.lake.metadata_tables.sight import Sight
 from mere.lake.refs.describe import described
 from mere.lake.store.port import Store
+from mere.names import RUN_PREFIX
 
 _PAGE = 200
 
@@ -49,8 +50,10 @@ def seen(commits: Iterable[Commit], sight: Sight) -> Iterator[Commit]:
     that was published may be hidden."""
     for commit in commits:
         told = commit
-        if commit.source is not None and not sight.may_connect(commit.source):
+        if commit.source is not None and not _knows(sight, commit.source):
             told = replace(told, source=None, message=None)
+        elif commit.kind is CommitKind.REVERT and not sight.reads_everything:
+            told = replace(told, message=None)  # it repeats that of another commit
         if not sight.is_restricted or not commit.changes:
             yield told
             continue
@@ -58,6 +61,11 @@ def seen(commits: Iterable[Commit], sight: Sight) -> Iterator[Commit]:
         if changes:
             message = told.message if len(changes) == len(commit.changes) else None
             yield replace(told, changes=changes, message=message)
+
+
+def _knows(sight: Sight, branch: str) -> bool:
+    """The branch of a run is named after the run, which is told anyway."""
+    return branch.startswith(RUN_PREFIX) or sight.may_connect(branch)
 
 
 def _reads(sight: Sight, key: Key) -> bool:

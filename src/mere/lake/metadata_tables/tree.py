@@ -150,8 +150,8 @@ def _commits(
 def _brought(reader: MetadataReader, commit: Commit, line: str, old: Entry | None, new: Entry | None) -> Brought:
     before, after = readable(reader, old), readable(reader, new)
     known = {each.id for each in before.snapshots} if before else set()
-    fresh = [each for each in after.snapshots if each.id not in known] if after else []
     unread = (old is not None and before is None) or (new is not None and after is None)
+    fresh = [each for each in after.snapshots if each.id not in known] if after and not unread else []
     manifests = None if unread else sum(_added(reader, each) for each in fresh)
     return Brought(commit, line, new.value if new else None, tuple(each.id for each in fresh), manifests)
 

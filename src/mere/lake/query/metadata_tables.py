@@ -73,20 +73,23 @@ def at_snapshot(name: TableName, tables: TableSet, snapshot: int) -> TableSet | 
 
 def fill(
     connection: DuckDBPyConnection, place: str, table: MetadataTable, go_on: Callable[[], None] = lambda: None
-) -> None:
-    """Its rows as a table in DuckDB, which puts onto the disk what does not fit into memory. `go_on` is called now and
-    then, and may raise.
+) -> int:
+    """Its rows as a table in DuckDB, which puts onto the disk what does not fit into memory; how many they are. `go_on`
+    is called now and then, and may raise.
 
     As in `scans`, DuckDB's threads are not given an iterator: they would call back into Python whenever they like.
     """
     typed = ", ".join(f"{quoted(name)} {type_ or 'VARCHAR'}" for name, type_ in columns(table.schema))
     connection.execute(f"CREATE OR REPLACE TABLE {place} ({typed})")
+    rows = 0
     try:
         for batch in table.batches():
             go_on()
+            rows += batch.num_rows
             connection.register("@batch", batch)
             connection.execute(f'INSERT INTO {place} FROM "@batch"')
             connection.unregister("@batch")
     except BaseException:
         connection.execute(f"DROP TABLE IF EXISTS {place}")
         raise
+    return rows

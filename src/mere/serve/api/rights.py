@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from mere.errors import TableNotFound
 from mere.lake.log.commits import Change, Commit, Key, Kind, Space
+from mere.lake.metadata_tables import commits as metadata_tables
 from mere.lake.query.tables import TableSet
 from mere.lake.refs.publish import Publication
 from mere.names import TableName
@@ -45,15 +46,8 @@ def known(access: Access, tables: TableSet) -> TableSet:
 
 
 def seen(access: Access, commits: Iterable[Commit]) -> Iterable[Commit]:
-    """Commits with the changes that the caller may know of. A message may name what the others are about."""
-    for commit in commits:
-        if not access.role.is_restricted or not commit.changes:
-            yield commit
-            continue
-        changes = tuple(each for each in commit.changes if _whole(access, each.key))
-        if changes:
-            message = commit.message if len(changes) == len(commit.changes) else None
-            yield replace(commit, changes=changes, message=message)
+    """Commits with the changes that the caller may know of."""
+    return metadata_tables.seen(commits, access.role)
 
 
 def _whole(access: Access, key: Key) -> bool:

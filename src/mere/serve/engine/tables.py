@@ -271,8 +271,8 @@ class Tables:
 def _filled(table: MetadataTable, key: str, connection: DuckDBPyConnection, bound: _Bound) -> Iterator[str]:
     """A copy of a metadata table; of one that may be another the next time, for one statement."""
     copy = f"{SCHEMA}.{quoted(f'{key} copy')}"
-    metadata_tables.fill(connection, copy, table, limits.go_on)
-    bound.is_copy, bound.is_passing = True, not table.lasts
+    rows = metadata_tables.fill(connection, copy, table, limits.go_on)
+    bound.is_copy, bound.is_passing = True, not table.lasts or rows > _TINY_ROWS
     yield f"FROM {copy}"
 
 

@@ -22,7 +22,7 @@ def version_of(node: exp.Table) -> Version | None:
         value = value.this
     if clause.args.get("kind") == "AS OF" and isinstance(value, exp.Literal):
         if value.is_string:
-            return Version(time=value.name) if is_time else Version(ref=value.name)
+            return Version(time=value.name) if is_time else Version.of_text(value.name)
         if not is_time and value.name.isdecimal():
             return Version(snapshot=int(value.name))
     raise PgError(
