@@ -405,3 +405,44 @@ def test_an_endpoint_is_the_address_of_a_server(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     with pytest.raises(ConfigError, match="is not the address of an S3 server"):
         S3Settings.from_environment()
+
+
+def test_the_landing_of_a_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "key")
+    s3 = "lake: s3://bucket/lake, catalog: postgresql://db.example.org/lake"
+
+    def landing(profile: str) -> object:
+        (tmp_path / "mere.yaml").write_text(f"name: shop\nprofiles:\n  local: {{{profile}}}\n")
+        found = config.load(tmp_path / "mere.yaml").landing
+        return found and (found.location, found.keep)
+
+    assert landing("lake: lake") is None
+    assert landing("lake: lake, landing: raw") == (str(tmp_path / "raw"), None)
+    assert landing(s3) == ("s3://bucket/lake/landing", None)
+    assert landing(f"{s3}, landing: {{keep: 400d}}") == ("s3://bucket/lake/landing", timedelta(days=400))
+    assert landing(f"{s3}, landing: s3://other/raw/") == ("s3://other/raw", None)
+    assert landing(f"{s3}, landing: off") is None
+    for wrong in (f"{s3}, landing: raw", "lake: lake, landing: s3://bucket/raw"):
+        with pytest.raises(ConfigError, match="must be where the lake is"):
+            landing(wrong)
+    with pytest.raises(ConfigError, match="unknown key `kep`"):
+        landing(f"{s3}, landing: {{kep: 400d}}")
+
+
+def test_a_cluster_needs_a_lake_that_its_workers_see(tmp_path: Path) -> None:
+    def spark(text: str) -> SparkSettings:
+        (tmp_path / "mere.yaml").write_text(f"name: shop\nprofiles:\n  local:\n    spark: {{{text}}}\n")
+        return config.load(tmp_path / "mere.yaml").spark
+
+    assert spark("master: 'spark://127.0.0.1:7077'").master == "spark://127.0.0.1:7077"
+    for text, said in {
+        "master: 'spark://host:7077'": "do not see the folder of this lake",
+        "master: yarn": "do not see the folder of this lake",
+        "master: 'local[2]'": "is for a cluster",
+        "master: 'spark://host'": "is not the address of a master",
+        "master: 'k8s://https://ann:secret@host'": "holds a secret",
+        "master: 'spark://localhost:7077', remote: 'sc://host'": "has no effect beside `remote`",
+    }.items():
+        with pytest.raises(ConfigError, match=said):
+            spark(text)

@@ -8,26 +8,28 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mere import sparkconfig
 from mere.entries import Entry, nearest, read
 from mere.errors import ConfigError
-from mere.sparkconfig import SparkSettings, refuse_secret
+from mere.sparkconfig import SparkSettings, age, refuse_secret
 
 FILE_NAME = "mere.yaml"
 DEFAULT_PROFILE = "local"
+LANDING = "landing"  # the folder in a lake on S3
 
 _TOP = ("name", "vars", "defaults", "on_success", "on_failure", "profiles")
 _DEFAULTS = ("schemas", "folders")
 _HOOK = ("command", "post")
-_PROFILE = ("lake", "catalog", "s3", "spark", "sources")
+_PROFILE = ("lake", "catalog", "s3", "spark", "landing", "sources")
+_LANDING = ("files", "keep")
 _WHEREABOUTS = ("files", "url", "s3")
 _S3_SECRETS = ("access_key", "secret_key", "session_token")
 S3_KEYS = ("endpoint", "region", "path_style", *_S3_SECRETS)
-KEYS = (*_TOP, *_DEFAULTS, *_HOOK, *_PROFILE, *_WHEREABOUTS, *S3_KEYS, *sparkconfig.KEYS)
+KEYS = (*_TOP, *_DEFAULTS, *_HOOK, *_PROFILE, *_LANDING, *_WHEREABOUTS, *S3_KEYS, *sparkconfig.KEYS)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,14 @@ class S3Settings:
     def from_environment(cls) -> S3Settings:
         """By the variables that AWS's own tools read."""
         return _s3(None)
+
+
+@dataclass(frozen=True)
+class LandingSettings:
+    """Where the files of sources are kept as they came, and for how long; None: for ever."""
+
+    location: str
+    keep: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ class Project:
     catalog: str | None = field(repr=False)
     s3: S3Settings | None  # of a lake on S3
     spark: SparkSettings
+    landing: LandingSettings | None = None
     sources: Mapping[str, Whereabouts] = field(default_factory=dict)  # by schema.table
     vars: Mapping[str, object] = field(default_factory=dict)  # what `{{ var('name') }}` is in a model
     on_success: Hook | None = None
@@ -171,11 +182,31 @@ def load(path: Path, profile: str | None = None) -> Project:
         catalog=settings["catalog"].postgres_url() if "catalog" in settings else None,
         s3=_s3(settings.get("s3")) if on_s3 else None,
         spark=spark,
+        landing=_landing(settings.get("landing"), path.parent, lake),
         sources=_whereabouts(settings.get("sources")),
         vars=_variables(top),
         on_success=_hook(top.get("on_success")),
         on_failure=_hook(top.get("on_failure")),
     )
+
+
+def _landing(entry: Entry | None, folder: Path, lake: str) -> LandingSettings | None:
+    """On S3 there is one unless it is switched off: a cluster reads nothing else."""
+    on_s3 = is_s3(lake)
+    usual = f"{lake.rstrip('/')}/{LANDING}" if on_s3 else None
+    if entry is None:
+        return LandingSettings(usual) if usual else None
+    given = entry.entries() if entry.is_mapping else {"files": entry}
+    place = given["files"].text() if "files" in given else usual
+    if place == "off":
+        return None
+    if place is None or is_s3(place) != on_s3:
+        raise entry.error(
+            f"`{entry.key}` must be where the lake is: {'on S3' if on_s3 else 'a folder'}",
+            f"Write {'s3://bucket/landing' if on_s3 else 'a folder, such as `landing`'}.",
+        )
+    keep = age(given["keep"]) if "keep" in given else None
+    return LandingSettings(place.rstrip("/") if on_s3 else str(folder / Path(place).expanduser()), keep)
 
 
 def _hook(entry: Entry | None) -> Hook | None:
@@ -221,6 +252,8 @@ def _check_profile(entry: Entry) -> None:
     _whereabouts(keys.get("sources"))
     if "spark" in keys:
         sparkconfig.check(keys["spark"])
+    if "landing" in keys and keys["landing"].is_mapping:
+        keys["landing"].keys(*_LANDING)
 
 
 def _whereabouts(entry: Entry | None) -> dict[str, Whereabouts]:

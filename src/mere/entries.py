@@ -110,6 +110,12 @@ class Entry:
         return tuple(item.text() for item in self.items())
 
     @property
+    def is_mapping(self) -> bool:
+        import yaml
+
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
     def is_null(self) -> bool:
         return self.node is not None and str(self.node.tag) == "tag:yaml.org,2002:null"
 

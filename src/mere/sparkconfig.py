@@ -94,7 +94,7 @@ def settings(entry: Entry | None) -> SparkSettings:
         ui=given["ui"].flag() if "ui" in given else default.ui,
         ml=given["ml"].flag() if "ml" in given else default.ml,
         conf={key: value.text() for key, value in conf.items()},
-        keep_warm=_age(given["keep_warm"]) if "keep_warm" in given else None,
+        keep_warm=age(given["keep_warm"]) if "keep_warm" in given else None,
         remote=remote,
         rest=_rest(given, remote),
     )
@@ -176,11 +176,11 @@ def _master(entry: Entry) -> str:
     return url
 
 
-def _age(entry: Entry) -> timedelta:
-    age = parse_age(entry.text())
-    if not age:
+def age(entry: Entry) -> timedelta:
+    found = parse_age(entry.text())
+    if not found:
         raise entry.error(f"`{entry.key}` must be a length of time", "Write for example `10m` or `1h`.")
-    return age
+    return found
 
 
 def _connect_url(entry: Entry) -> str:

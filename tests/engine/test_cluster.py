@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import re
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from mere import Lake, session
+from mere.config import S3Settings
 from mere.engine import session as module
 from mere.engine.cluster import Master, python_of
 from mere.engine.translate import explain
 from mere.errors import EngineError
 from mere.sparkconfig import SparkSettings
 from tests.cli.test_cli import Shell
-from tests.examples.test_connect import EXAMPLES, tables_of
+from tests.examples.test_connect import EXAMPLES, tables_in, tables_of
 from tests.services.cluster import SparkCluster
+from tests.services.postgres import Postgres
+from tests.services.s3 import S3Server
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +39,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     cluster.stop()
 
 
-def mere(*arguments: str, folder: Path) -> str:
+def mere(*arguments: str, folder: Path, **more: str) -> str:
     """In a process of its own: the suite's has a JVM that knows no cluster."""
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, **more}
     command = [sys.executable, "-m", "mere", *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout, done.stderr)
@@ -110,19 +117,74 @@ class _PythonFailed(Exception):
 # On a cluster.
 
 
-def test_the_example_is_the_same_on_a_cluster_with_modules_that_only_the_driver_has(
-    cluster: SparkCluster, tmp_path: Path, warm_jvm: None
+@dataclass(frozen=True)
+class OnS3:
+    """The example's project, with a lake that workers reach by themselves, and a source whose file they cannot see."""
+
+    folder: Path
+    location: str
+    catalog: str
+    s3: S3Settings
+
+    @classmethod
+    def made(cls, folder: Path, cluster: SparkCluster, postgres: Postgres, s3: S3Server) -> OnS3:
+        name = f"cluster_{secrets.token_hex(4)}"
+        bucket = s3.new_bucket(name.replace("_", "-")).removeprefix("s3://")
+        made(folder, "orders")
+        (folder / "mere.yaml").write_text(
+            f"name: orders\nvars:\n  vat: 0.20\nprofiles:\n  local:\n    lake: s3://{bucket}/lake\n"
+            f"    catalog: ${{LAKE_CATALOG}}\n    s3: {{endpoint: '{s3.endpoint}'}}\n"
+            f"    spark: {{master: '{cluster.url}'}}\n"
+        )
+        (folder / "sources" / "bronze").mkdir(parents=True)
+        (folder / "sources" / "bronze" / "cities.yaml").write_text("files: data/*.csv\ncolumns: {id: bigint}\n")
+        (folder / "data").mkdir()
+        (folder / "data" / "cities.csv").write_text("id,city\n1,Oslo\nx,Bern\n3,Rome\n")
+        (folder / "helper.py").write_text("def twice(number):\n    return 2 * number\n")
+        (folder / "models" / "gold" / "twice.py").write_text(_PYTHON_MODEL)
+        found = cls(folder, f"s3://{bucket}/lake", postgres.new_database(name), s3.settings)
+        Lake.create(found.location, catalog=found.catalog, s3=found.s3).close()
+        return found
+
+    def mere(self, *arguments: str) -> str:
+        keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
+        return mere(*arguments, folder=self.folder, **keys, LAKE_CATALOG=self.catalog)
+
+    def open(self) -> Lake:
+        return Lake.open(self.location, catalog=self.catalog, s3=self.s3)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_example_is_the_same_on_a_cluster_with_what_only_the_driver_has(
+    cluster: SparkCluster, tmp_path: Path, warm_jvm: None, postgres_server: Postgres, s3_server: S3Server
 ) -> None:
-    local, there = made(tmp_path / "local", "orders"), made(tmp_path / "there", "orders", f"master: '{cluster.url}'")
+    there = OnS3.made(tmp_path / "there", cluster, postgres_server, s3_server)
+    there.mere("run")
+    local = made(tmp_path / "local", "orders")
     Shell(local)("run")
-    (there / "helper.py").write_text("def twice(number):\n    return 2 * number\n")
-    (there / "models" / "gold" / "twice.py").write_text(_PYTHON_MODEL)
-    mere("run", folder=there)
-    found = tables_of(there)
-    assert found.pop("gold.twice")[0] == found["silver.orders"][0]
-    assert found == tables_of(local)
-    with Lake.open(there / "lake") as lake:
+    with there.open() as lake:
+        found = tables_in(lake)
+        assert found.pop("gold.twice")[0] == found["silver.orders"][0]
         assert not list(lake.sql("SELECT * FROM gold.twice WHERE twice <> 2 * order_id").rows())
+        # Bad rows have the lines of the file, good ones were read in the landing.
+        assert sorted(lake.sql("SELECT id, city FROM bronze.cities").rows()) == [(1, "Oslo"), (3, "Rome")]
+        assert list(lake.sql("SELECT _line FROM bronze.cities__quarantine").rows()) == [(3,)]
+        landed = [each.location for each in lake.storage.files(f"{there.location}/landing")]
+        assert [each.split("/lake/landing/")[1].split("/")[:3] for each in landed] == [["bronze", "cities", "all"]]
+        assert {name: each for name, each in found.items() if not name.startswith("bronze.cities")} == tables_of(local)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_doctor_looks_at_the_master_the_workers_and_the_landing(
+    cluster: SparkCluster, tmp_path: Path, postgres_server: Postgres, s3_server: S3Server
+) -> None:
+    there = OnS3.made(tmp_path / "there", cluster, postgres_server, s3_server)
+    found = {each["check"]: each for each in json.loads(there.mere("doctor", "--json"))["findings"]}
+    assert found["master"]["what"] == f"{cluster.url} answers"
+    assert found["workers"]["what"] == f"Python {platform.python_version()} on 1 machine"
+    assert found["landing"]["what"] == "a file was written here, and read by Spark"
 
 
 _PYTHON_MODEL = """

@@ -52,7 +52,11 @@ def built(folder: Path, example: str, spark: str | None = None) -> Tables:
 
 def tables_of(folder: Path) -> Tables:
     with Lake.open(folder / "lake") as lake:
-        return {str(table): _hash(lake, str(table)) for table in lake.at("main")}
+        return tables_in(lake)
+
+
+def tables_in(lake: Lake) -> Tables:
+    return {str(table): _hash(lake, str(table)) for table in lake.at("main")}
 
 
 def _hash(lake: Lake, table: str) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ from mere.pipeline.state.state import Point, Points, State
 from mere.project.graph import Graph
 from mere.project.model import Model
 from mere.sources.offered import Offered
-from mere.sources.source import Loaded
+from mere.sources.source import Loaded, Portion
 from mere.windows import NEVER, Grain, Span, Spans
 
 DAY = timedelta(days=1)
@@ -83,6 +83,9 @@ class FakeFacts:
     def points(self, table: TableName) -> Points:
         found = self.tables.get(table)
         return {str(table): Point(found.uuid, found.current, found.schema)} if found else {}
+
+    def landed(self, model: Model, gone: Iterable[Loaded]) -> list[Portion]:
+        return []
 
     def offered(self, model: Model, loaded: Mapping[str, Loaded]) -> Offered:
         raise AssertionError(f"{model} is no source ({loaded})")

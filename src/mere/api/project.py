@@ -152,7 +152,7 @@ class Project:
 
         settings, given = self.settings, self.vars if variables is None else variables
         graph = load(self.folder, given).placed(settings.sources)
-        return Read(self.lake, graph, self.folder, settings.spark, given)
+        return Read(self.lake, graph, self.folder, settings.spark, given, settings.landing)
 
     @property
     def command(self) -> list[str]:

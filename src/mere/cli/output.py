@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mere.api.project import Project
+    from mere.lake.upkeep.gc import Landed
 
 Command = Callable[..., Any]
 
@@ -93,6 +94,16 @@ def spark_settings(ctx: click.Context) -> SparkSettings:
     options = ctx.find_root().obj
     file = config.find_project(Path.cwd())
     return SparkSettings() if file is None or options["lake"] else config.load(file, options["profile"]).spark
+
+
+def landed(ctx: click.Context) -> Landed | None:
+    """Where files of sources are kept for a time only, and for how long."""
+    from mere.lake.upkeep.gc import Landed
+
+    options = ctx.find_root().obj
+    file = config.find_project(Path.cwd())
+    found = None if file is None or options["lake"] else config.load(file, options["profile"]).landing
+    return Landed(found.location, found.keep) if found is not None and found.keep is not None else None
 
 
 def parse_variables(given: Sequence[str]) -> dict[str, str]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mere.lake.refs.rebase import Rebased
     from mere.lake.upkeep.adopt import Adoption
     from mere.lake.upkeep.deletion import Deletion
-    from mere.lake.upkeep.gc import Sweep
+    from mere.lake.upkeep.gc import Landed, Sweep
     from mere.lake.upkeep.relocate import Progress, Relocation
     from mere.text.notebook import Listing
 
@@ -383,12 +383,13 @@ class Lake:
         grace: Age = timedelta(hours=24),
         keep: Age | None = None,
         keep_runs: Age = timedelta(days=7),
+        landed: Landed | None = None,
     ) -> Sweep:
-        """Delete unreachable files and the branches of dead runs. See `gc`."""
+        """Delete unreachable files, the branches of dead runs, and files of sources that were `landed` long ago."""
         from mere.lake.upkeep.gc import sweep
 
         kept = None if keep is None else age(keep)
-        return sweep(self, dry_run=dry_run, grace=age(grace), keep=kept, keep_runs=age(keep_runs))
+        return sweep(self, dry_run=dry_run, grace=age(grace), keep=kept, keep_runs=age(keep_runs), landed=landed)
 
     @staticmethod
     def relocate(
@@ -435,8 +436,7 @@ class Lake:
 
     def _try_storage(self, ref: RefLike) -> None:
         """Spark would ask a server that is not there, or with keys that are wrong, for minutes."""
-        tables = self.at(ref)
-        if (table := next(iter(tables), None)) is not None:
+        for table in list(tables := self.at(ref))[:1]:
             self.storage.exists(tables.pointer(table))
 
     def pyiceberg(self, ref: RefLike = MAIN) -> RefCatalog:

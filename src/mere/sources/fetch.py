@@ -42,6 +42,7 @@ _AGAIN = "None of it was loaded. Run again: the plan then uses what is there now
 class Fetched:
     path: Path  # its suffix says whether it is packed
     checksum: str | None  # where no ETag stands for the content
+    landed: str | None = None  # where it is kept, if it is
 
 
 def fetched(
@@ -56,9 +57,14 @@ def fetched(
     return _Fetcher(files, folder, cache, progress, wait).fetched(portion)
 
 
+def of_landing(path: Path, portion: Portion) -> Fetched:
+    """A copy of one that is gone from its place."""
+    return Fetched(path, portion.checksum, portion.landed)
+
+
 def unchanged(portion: Portion, folder: Path) -> bool:
     """Whether a file is still the one that was listed, where it is read in place: a copy does not change."""
-    if "://" in portion.location:
+    if "://" in portion.location or portion.landed:
         return True
     try:
         return disk_version((folder / portion.location).stat()) == portion.version

@@ -10,6 +10,7 @@ from pathlib import Path
 from mere.errors import MereError, SourceError
 from mere.names import TableName
 from mere.sources.cursor import later
+from mere.sources.landing import Landing
 from mere.sources.source import Database, Feed, Files, Function, Loaded, Portion, Rest, Source
 from mere.sources.variables import with_variables
 
@@ -32,6 +33,7 @@ class Offers:
     """`folder`: of the project, where files that are named by a relative path begin."""
 
     folder: Path
+    landing: Landing | None = None  # where files are kept that may be gone from their place
     _listed: dict[TableName, list[Portion]] = field(default_factory=dict)
     # By what was loaded last: another run may have loaded more meanwhile.
     _answers: dict[tuple[TableName, str | None], list[Portion]] = field(default_factory=dict)
@@ -45,6 +47,12 @@ class Offers:
             return self._records(table, source, file, loaded)
         except MereError as error:
             return Offered(problem=error.message, remedy=error.remedy or "")
+
+    def landed(self, table: TableName, source: Source, gone: Iterable[Loaded]) -> list[Portion]:
+        """Files that were loaded and are gone from their place, as far as they are kept."""
+        if self.landing is None or not isinstance(source.feed, Files):
+            return []
+        return list(self.landing.portions(table, source.feed, gone))
 
     def _files(self, table: TableName, source: Source, file: str, loaded: Mapping[str, Loaded]) -> Offered:
         from mere.sources.listing import listed

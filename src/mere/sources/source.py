@@ -190,6 +190,8 @@ class Portion:
     span: Span | None = None  # the window that the pattern gives
     since: str | None = None  # the value of the cursor from which rows are read; None: from the first
     until: str | None = None  # up to which, this one included
+    landed: str | None = None  # where it is kept, if it is gone from its place
+    checksum: str | None = None  # of one that is kept
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import click
 
 from mere.api.place import Address
-from mere.cli.output import Age, example, json_option, lake_address, open_lake, print_json, progress, say
+from mere.cli.output import Age, example, json_option, lake_address, landed, open_lake, print_json, progress, say
 from mere.errors import LakeNotFound
 from mere.lake.lake import Lake
 from mere.lake.storage.port import place
@@ -32,10 +32,11 @@ def gc(
     """Delete unreachable files and the branches of dead runs.
 
     A file is unreachable if no branch, tag, commit or run needs it. It is deleted in two phases: one gc marks it, and
-    the first gc after the grace time deletes it, unless something needs it again. The same goes for commits. An AGE is
-    a number with s, m, h, d or w.
+    the first gc after the grace time deletes it, unless something needs it again. The same goes for commits, and for
+    files of sources that were landed longer ago than `landing: {keep: AGE}` in mere.yaml says. An AGE is a number with
+    s, m, h, d or w.
     """
-    swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs)
+    swept = open_lake(ctx).gc(dry_run=dry_run, grace=grace, keep=keep, keep_runs=keep_runs, landed=landed(ctx))
     if as_json:
         print_json(_sweep_json(swept))
     else:

@@ -46,7 +46,8 @@ def engine() -> None:
 def start(ctx: click.Context, /, idle: timedelta | None, as_json: bool, **options: Any) -> None:
     """Start the lake's engine, unless it is running. Replaces one with other settings that nobody uses.
 
-    A shared engine runs until it is stopped. To serve other machines, use --host; that needs TLS and tokens.
+    With --shared, it is one for several users, to which all options but --idle belong. It runs until it is stopped. To
+    serve other machines, use --host; that needs TLS and tokens.
     """
     if idle == timedelta(0):
         raise UsageError("--idle must be longer than 0s.", remedy="To stop the engine: mere engine stop")

@@ -143,7 +143,7 @@ def serve(
     from mere.serve.session.backend import LakeBackend
     from mere.serve.session.log import Log
 
-    require_safe(host, tls_cert, tls_key, trust)
+    _require_safe(host, tls_cert, tls_key, trust)
     known, tokens = _let_in(ctx, users, trust)
     context, binding = tls.context(tls_cert, tls_key) if tls_cert and tls_key else (None, None)
     settings = Settings(
@@ -192,7 +192,7 @@ def serve(
         os._exit(0)
 
 
-def require_safe(host: str, tls_cert: Path | None, tls_key: Path | None, trust: bool) -> None:
+def _require_safe(host: str, tls_cert: Path | None, tls_key: Path | None, trust: bool) -> None:
     from mere.serve.postgres.server import loopback
 
     if (tls_cert is None) != (tls_key is None):

@@ -13,10 +13,9 @@ from typing import Any
 import click
 
 from mere.cli.output import Age, Command, open_lake, print_json, say, spark_settings
-from mere.cli.service.serve import require_safe
 from mere.cli.service.user import users_option, users_path
 from mere.engine.front import PORT, Terms
-from mere.engine.jvm.jars import needed
+from mere.engine.jvm.jars import AWS, HADOOP, needed
 from mere.engine.warm import engine as warm
 from mere.engine.warm.discovery import Engine
 from mere.errors import UsageError
@@ -50,8 +49,8 @@ def shared_option(command: Command) -> Command:
 def shared_options(command: Command) -> Command:
     port = click.IntRange(0, 65535)
     options = (
-        click.option("--shared", is_flag=True, help="For several users: a Spark Connect server. The options below"),
-        click.option("--host", default="127.0.0.1", help="belong to it. The address to listen on. [127.0.0.1]"),
+        click.option("--shared", is_flag=True, help="Serve Spark Connect to several users: see below."),
+        click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on."),
         click.option("--port", type=port, default=PORT, show_default=True, help="0: any free port."),
         click.option("--tls-cert", type=click.Path(path_type=Path), help="The server's certificate (PEM)."),
         click.option("--tls-key", type=click.Path(path_type=Path), help="Its private key (PEM)."),
@@ -88,10 +87,12 @@ def asked_of(ctx: click.Context, options: dict[str, Any]) -> Asked | None:
 
 
 def start_shared(ctx: click.Context, asked: Asked, as_json: bool) -> None:
-    require_safe(asked.host, asked.tls_cert, asked.tls_key, trust=False)
+    _require_safe(asked)
     settings = _settings(spark_settings(ctx), asked)
     lake = open_lake(ctx)
     drivers = needed(lake.spark_catalog(rest=settings.rest).properties)
+    if AWS in drivers:  # runs of others have the files of their sources there
+        drivers = (*drivers, *HADOOP)
     terms = _terms(ctx, asked)
     found, new = warm.share(lake.location, settings, drivers, warm.Shared(terms, asked.grace))
     if as_json:
@@ -100,6 +101,18 @@ def start_shared(ctx: click.Context, asked: Asked, as_json: bool) -> None:
         _tell(found, new, terms)
     if asked.foreground:
         _stay(lake.location, found)
+
+
+def _require_safe(asked: Asked) -> None:
+    from mere.serve.postgres.server import loopback
+
+    if (asked.tls_cert is None) != (asked.tls_key is None):
+        raise UsageError("TLS needs both a certificate and its key.", remedy="Give --tls-cert and --tls-key.")
+    if asked.tls_cert is None and not loopback(asked.host):
+        raise UsageError(
+            f"Other machines can reach {asked.host}: so clients must use TLS and tokens.",
+            remedy="Give --tls-cert and --tls-key. Create tokens with: mere token create NAME",
+        )
 
 
 def _settings(settings: SparkSettings, asked: Asked) -> SparkSettings:

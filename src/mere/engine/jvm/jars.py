@@ -71,7 +71,28 @@ AWS = Jar(
     "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
     "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
 )
+# Hadoop's client of S3, for files of a landing that Spark itself reads; the rest of the SDK is in Iceberg's bundle.
+HADOOP = (
+    Jar("org.apache.hadoop:hadoop-aws:3.4.2", "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9"),
+    Jar(
+        "software.amazon.awssdk:s3-transfer-manager:2.54.17",
+        "7bef0ea4efd5e0860bab63e08317040951edb51b72a5be734284c28b8324ab87",
+    ),
+    Jar(
+        "software.amazon.awssdk:apache-client:2.54.17",
+        "0b00ae3d55c3d1213ca47b5651dc4c2a0080fc9b6192dde3d53c3da6c1811bcb",
+    ),
+)
 LOCAL = (ICEBERG, SQLITE)
+# What these declare, and Spark or Iceberg's bundle has: half a gigabyte. Spark has its own slf4j, too, and a second one
+# on the class path would only warn.
+_HAD = (
+    "org.slf4j:slf4j-api",
+    *(f"software.amazon.awssdk:{name}" for name in ("bundle", "s3", "crt-*", "sdk-core", "aws-*", "http-*", "json-*")),
+    *(f"software.amazon.awssdk:{name}" for name in ("utils*", "regions", "auth", "profiles", "protocol*", "netty-*")),
+    "software.amazon.s3.analyticsaccelerator:*",
+    "org.wildfly.openssl:*",
+)
 
 
 def drivers(uri: str) -> tuple[Jar, ...]:
@@ -157,8 +178,7 @@ def _resolve(jars: Sequence[Jar], scratch: Path) -> Path:
         *Work.SHORT.value,
         "org.apache.spark.deploy.SparkSubmit",
         *("--packages", ",".join(jar.coordinate for jar in jars)),
-        # Spark has its own; a second one on the class path would only warn.
-        *("--exclude-packages", "org.slf4j:slf4j-api"),
+        *("--exclude-packages", ",".join(_HAD)),
         *("--conf", f"spark.jars.ivy={scratch}"),
         # A main program that waits for its standard input to end, which it does at once.
         "pyspark-shell",

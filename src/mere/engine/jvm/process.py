@@ -24,7 +24,7 @@ from mere import private
 from mere.config import mere_home
 from mere.engine.cluster import class_path_of, master_of, python_of
 from mere.engine.jvm.classpath import class_path, spark_home, sqlite_library
-from mere.engine.jvm.jars import SQLITE, Jar, fetch
+from mere.engine.jvm.jars import AWS, HADOOP, SQLITE, Jar, fetch
 from mere.engine.jvm.java import Java, find
 from mere.engine.jvm.work import Work
 from mere.errors import EngineError
@@ -231,7 +231,8 @@ def prepare(settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar]
     if memory_bytes(settings.memory) < LEAST_MEMORY:
         raise EngineError(f"Spark does not start with {settings.memory} of memory.", remedy="Give it 512m or more.")
     java, master = find(), master_of(settings)
-    extra += fetch(drivers)
+    # Workers on other machines read the files of sources on S3 themselves.
+    extra += fetch((*drivers, *HADOOP) if master and AWS in drivers else drivers)
     jars = class_path([*fetch(), *extra], ml=settings.ml)
     return Launch(
         java=java,

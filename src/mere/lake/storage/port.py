@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ class Storage(Protocol):
         """One that is not there is no error."""
 
     def exists(self, location: str) -> bool: ...
+    def bring(self, path: Path, location: str) -> None:
+        """Copy a file of this machine here, which never changes: a whole one that is there already is the same."""
+
+    def fetch(self, location: str, path: Path) -> None:
+        """Copy a file to this machine."""
+
     def remove_empty_folders(self, folder: str, before: datetime) -> None:
         """Those inside of the folder that have been empty since then, where folders are something of their own."""
 
@@ -122,6 +129,30 @@ class LocalStorage:
 
     def exists(self, location: str) -> bool:
         return local_path(location).exists()
+
+    def bring(self, path: Path, location: str) -> None:
+        target = local_path(location)
+        if target.is_file():
+            return
+        draft = target.with_name(f".{secrets.token_hex(4)}.part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("rb") as source, draft.open("xb") as copy:
+                shutil.copyfileobj(source, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            draft.replace(target)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            if room.is_lacking(error):
+                raise LakeUnreadable(room.describe(target), remedy=room.REMEDY) from error
+            raise LakeUnreadable(f"{location} cannot be written: {error.strerror}.") from error
+
+    def fetch(self, location: str, path: Path) -> None:
+        try:
+            shutil.copyfile(local_path(location), path)
+        except OSError as error:
+            raise LakeUnreadable(f"{location} cannot be read: {error.strerror}.") from error
 
     def remove_empty_folders(self, folder: str, before: datetime) -> None:
         root = local_path(folder)

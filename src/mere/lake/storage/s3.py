@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -59,6 +60,7 @@ _ARROW_CODE = re.compile(r"AWS Error (\w+)")
 _ARROW_DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "UNRECOGNIZED_CLIENT")
 _ARROW_GONE = ("NO_SUCH_KEY", "RESOURCE_NOT_FOUND")
 _PAGE = 1000
+_PART = 8 << 20  # of a file that is fetched, in one request
 
 
 class _Changed(Exception):
@@ -146,6 +148,21 @@ class S3Storage:
             except FileNotFoundError:
                 # It came meanwhile, if it can be read.
                 return _stored(bucket, self._store(bucket).head(key)) if self._is_readable(bucket, key) else None
+
+    def bring(self, path: Path, location: str) -> None:
+        bucket, key = split(location)
+        known = self.find(location)
+        if known is None or known.size != path.stat().st_size:
+            with self._explained(location, "written"):
+                self._store(bucket).put(key, path)  # in parts, if it is large; it appears when it is whole
+
+    def fetch(self, location: str, path: Path) -> None:
+        found = self.find(location)
+        if found is None:
+            raise MetadataMissing(f"{location} is gone.", remedy=RESTORE)
+        with path.open("wb") as file:
+            while (done := file.tell()) < found.size:
+                file.write(self.read_range(location, done, min(_PART, found.size - done)))
 
     def read_version(self, location: str, start: int, length: int, etag: str | None) -> bytes | None:
         """A range of the file with this ETag; None: there is another one in its place."""
@@ -370,6 +387,23 @@ def spark_properties(settings: S3Settings) -> dict[str, str]:
             "s3.access-key-id": settings.access_key,
             "s3.secret-access-key": settings.secret_key,
             "s3.session-token": settings.session_token,
+        }
+    )
+
+
+def hadoop_options(settings: S3Settings) -> dict[str, str]:
+    """Of a read of Spark's. Hadoop would keep a client for all that have the bucket, whatever their keys."""
+    kind = "Simple" if settings.session_token is None else "Temporary"
+    return _given(
+        {
+            "fs.s3a.endpoint": settings.endpoint,
+            "fs.s3a.endpoint.region": settings.region,
+            "fs.s3a.path.style.access": str(settings.uses_path_style).lower(),
+            "fs.s3a.aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{kind}AWSCredentialsProvider",
+            "fs.s3a.access.key": settings.access_key,
+            "fs.s3a.secret.key": settings.secret_key,
+            "fs.s3a.session.token": settings.session_token,
+            "fs.s3a.impl.disable.cache": "true",
         }
     )
 

@@ -42,7 +42,16 @@ class Kept(StrEnum):
     UNNAMED = "reached only by commits without a ref, which can still be brought back by their ids"
     YOUNG = "younger than the grace time"
     RUN = "written since the oldest live run began"
+    LANDED = "landed, and to be kept"
     WAITING = "doomed, but not yet for the whole grace time"
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Files of sources, which nothing in the lake needs: they are kept for a time, counted from when they came."""
+
+    folder: str
+    keep: timedelta
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ def sweep(
     grace: timedelta = GRACE,
     keep_runs: timedelta = KEEP_RUNS,
     keep: timedelta | None = None,
+    landed: Landed | None = None,
     now: datetime | None = None,
 ) -> Sweep:
     """Delete dead runs, expire old commits, and delete the files that have long been unreachable.
@@ -95,7 +105,7 @@ def sweep(
     for why, pointers in _layers(store, leavings):
         look.at(pointers, why)
     faults.point("sweep.reached")
-    files = _sort(lake, look, policy, leavings.live_since)
+    files = _sort(lake, look, policy, leavings.live_since, landed)
     if not dry_run:
         claim(lake.storage, lake.location, store.lake_id)  # a lake of an older mere has not done so
         files = _carry_out(lake, leavings, commits, look, files)
@@ -211,12 +221,12 @@ class _Files:
     kept: dict[Kept, int]
 
 
-def _sort(lake: Premises, look: _Look, policy: Policy, live_since: datetime | None) -> _Files:
-    """Each file of the warehouse into one heap."""
+def _sort(lake: Premises, look: _Look, policy: Policy, live_since: datetime | None, landed: Landed | None) -> _Files:
+    """Each file of the warehouse, and of the landing, into one heap."""
     before = lake.store.doomed()
     files = _Files({}, [], [], dict.fromkeys(Kept, 0))
-    for file in lake.storage.files(lake.warehouse):
-        reason = _keep_reason(file, look, policy, live_since)
+    judged = ((file, _keep_reason(file, look, policy, live_since)) for file in lake.storage.files(lake.warehouse))
+    for file, reason in (*judged, *(_landed(lake.storage, landed, policy, live_since) if landed else ())):
         if reason is None:
             doomed = before.get(file.location)
             files.since[file.location] = policy.since(doomed)
@@ -239,6 +249,17 @@ def _keep_reason(file: StoredFile, look: _Look, policy: Policy, live_since: date
     if live_since is not None and file.modified_at >= live_since:
         return Kept.RUN
     return None
+
+
+def _landed(
+    storage: Storage, landed: Landed, policy: Policy, live_since: datetime | None
+) -> Iterator[tuple[StoredFile, Kept | None]]:
+    """A run may be reading any of them."""
+    for file in storage.files(landed.folder):
+        if live_since is not None:
+            yield file, Kept.RUN
+        else:
+            yield file, None if file.modified_at < policy.now - max(landed.keep, policy.grace) else Kept.LANDED
 
 
 # what is done

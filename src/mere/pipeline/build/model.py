@@ -220,7 +220,7 @@ class _Work:
             site.fetching(name, portion, done, of)
 
         source = replace(body, feed=with_variables(body.feed, self.model.file, body.line))
-        place = Place(site.shop.folder, cache_folder(), fetching)
+        place = Place(site.shop.folder, cache_folder(), fetching, site.offers.landing if site.offers else None)
         loaded = {} if self.step.afresh else before.loaded(name)
         return Loading(self.step, source, site.lake, site.branch, site.run, site.shop, place, loaded)
 

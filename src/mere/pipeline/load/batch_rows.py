@@ -15,17 +15,21 @@ from mere.errors import RunFailed
 from mere.names import RULES
 from mere.pipeline.load import database
 from mere.pipeline.load.formats.columns import matched
+from mere.pipeline.load.formats.elsewhere import Elsewhere
 from mere.pipeline.load.frames import frame_rows
 from mere.pipeline.load.records import Rows, json_rows, rows_of
 from mere.pipeline.write.query import Workshop
 from mere.pipeline.write.returned import checked
 from mere.project.model import Model
 from mere.sources.cache import prune, release
+from mere.sources.landing import Landing
 from mere.sources.source import Database, Files, Function, Portion, Rest, Source
 from mere.sql.spelling.spark import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from mere.sources.fetch import Fetched
 
 Fetching = Callable[[Portion, int, int | None], None]  # how many bytes came, of how many
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -59,11 +63,13 @@ class Brought:
 
 @dataclass(frozen=True)
 class Place:
-    """Of a build: where relative paths begin, where fetched files are kept, and whom to tell."""
+    """Of a build: where relative paths begin, where fetched files are kept, and whom to tell; where they are kept for
+    ever, if they are."""
 
     folder: Path
     cache: Path
     fetching: Fetching
+    landing: Landing | None = None
 
 
 @dataclass(frozen=True)
@@ -107,13 +113,18 @@ def _files(
     place: Place,
     shop: Workshop,
 ) -> Brought:
-    from mere.sources.fetch import Fetched, fetched, unchanged
+    from mere.sources.fetch import fetched, of_landing, unchanged
 
     def fetch(portion: Portion) -> Fetched:
         def progress(done: int, of: int | None) -> None:
             place.fetching(portion, done, of)
 
-        return fetched(files, portion, place.folder, place.cache, progress)
+        if portion.landed and place.landing:
+            return of_landing(place.landing.fetched(portion.landed, place.cache), portion)
+        found = fetched(files, portion, place.folder, place.cache, progress)
+        if place.landing is None:
+            return found
+        return replace(found, landed=place.landing.keep(model.name, portion, found.path, found.checksum))
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="mere-fetch") as pool:
         found = dict(zip((each.name for each in batch), pool.map(fetch, batch), strict=True))
@@ -128,8 +139,22 @@ def _files(
             )
 
     checksums = {name: each.checksum for name, each in found.items()}
-    rows = rows_of(model, batch, paths, known.table, shop.spark, known.earlier)
+    elsewhere = _elsewhere(found, model, place.landing) if shop.session.is_elsewhere else None
+    rows = rows_of(model, batch, paths, known.table, shop.spark, known.earlier, elsewhere)
     return Brought(rows, Way.APPEND, paths, checksums, verify=verify)
+
+
+def _elsewhere(found: Mapping[str, Fetched], model: Model, landing: Landing | None) -> Elsewhere | None:
+    """Without a landing, Spark has to see the disk of this machine."""
+    if landing is None:
+        return None
+    if landing.signed:
+        raise RunFailed(
+            f"{model.file}: this Spark has no keys for S3 (`signed`), with which it would read the files of {model} in"
+            " the landing. Nothing was loaded.",
+            remedy="Take `signed` out of `spark:` in mere.yaml, or load sources with a Spark on this machine.",
+        )
+    return Elsewhere.of({name: each.landed for name, each in found.items() if each.landed}, landing.storage.s3)
 
 
 def _records(portion: Portion, source: Source, model: Model, known: Known, shop: Workshop, stack: ExitStack) -> Brought:

@@ -28,6 +28,7 @@ from mere.names import RULES
 from mere.pipeline.load.formats.batch import Batch, agreement_of
 from mere.pipeline.load.formats.columns import Needs, Seen, Target, to_json
 from mere.pipeline.load.formats.delimited import csv_frames
+from mere.pipeline.load.formats.elsewhere import Elsewhere
 from mere.pipeline.load.formats.json import json_cells, json_frames
 from mere.pipeline.load.formats.origin import PORTION, value_of
 from mere.pipeline.load.formats.parquet import parquet_frames
@@ -59,6 +60,7 @@ def rows_of(
     table: Sequence[tuple[str, str]],
     spark: SparkSession,
     earlier: Iterable[str] = (),
+    elsewhere: Elsewhere | None = None,
 ) -> Rows:
     """`table`: names and types of the columns that stand there, without those of the trace. `earlier`: the columns of
     the portions that were loaded before, as the ledger has them."""
@@ -66,7 +68,7 @@ def rows_of(
     assert isinstance(source, Source)
     assert isinstance(source.feed, Files)
     here = {name: Path(os.path.abspath(path)) for name, path in paths.items()}  # noqa: PTH100 - no link is followed
-    batch = Batch(model, source, source.feed, portions, here, spark)
+    batch = Batch(model, source, source.feed, portions, here, spark, elsewhere or Elsewhere())
     kind = source.feed.format
     # A record of JSON may leave out what is null, so that a file need not have all that others had.
     needs = Needs.DECLARED if kind in (Format.JSON, Format.JSONL) else Needs.ALL

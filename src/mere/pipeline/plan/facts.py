@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -23,7 +23,7 @@ from mere.pipeline.state.unfinished import is_untouched
 from mere.project.model import Model
 from mere.sources.ledger import ledger
 from mere.sources.offered import Offered, Offers
-from mere.sources.source import Loaded, Source
+from mere.sources.source import Loaded, Portion, Source
 from mere.windows import NEVER, Grain, Span, Spans, instant
 
 # What reads manifests is imported where something changed: most plans find nothing to do.
@@ -189,6 +189,11 @@ class LakeFacts:
         assert isinstance(model.body, Source)
         assert self.offers is not None
         return self.offers.offered(model.name, model.body, model.file, loaded)
+
+    def landed(self, model: Model, gone: Iterable[Loaded]) -> list[Portion]:
+        assert isinstance(model.body, Source)
+        assert self.offers is not None
+        return self.offers.landed(model.name, model.body, gone)
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]:
         if table not in self._ledgers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -124,6 +124,10 @@ class Facts(Protocol):
 
     def offered(self, model: Model, loaded: Mapping[str, Loaded]) -> Offered:
         """What a source has that is not `loaded`."""
+        ...
+
+    def landed(self, model: Model, gone: Iterable[Loaded]) -> list[Portion]:
+        """Files that were loaded and are gone from their place, as far as they are kept."""
         ...
 
     def loaded(self, table: TableName) -> Mapping[str, Loaded]: ...

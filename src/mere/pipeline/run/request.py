@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from mere.config import LandingSettings
 from mere.errors import CheckFailed
 from mere.lake.lake import Lake
 from mere.lake.log.commits import Commit
@@ -22,6 +23,7 @@ from mere.pipeline.plan.remedies import on_branch
 from mere.pipeline.plan.steps import Plan, Wish
 from mere.project.check.findings import Finding
 from mere.project.graph import CHANGED, Graph
+from mere.sources.landing import Landing
 from mere.sources.offered import Offers
 from mere.sparkconfig import SparkSettings
 
@@ -70,8 +72,15 @@ class Project:
     folder: Path
     spark: SparkSettings
     variables: Mapping[str, str] = field(default_factory=dict)  # as given for this run
+    landing: LandingSettings | None = None
     offers: Offers | None = None  # what sources were found to have, where that is to be asked only once
     heads: HeadFacts = field(default_factory=HeadFacts, compare=False, repr=False)
+
+    def new_offers(self) -> Offers:
+        if self.landing is None:
+            return Offers(self.folder)
+        signed = self.spark.rest is not None and self.spark.rest.signed
+        return Offers(self.folder, Landing(self.lake.storage, self.landing.location, signed))
 
     def facts(self, ref: str, now: datetime) -> LakeFacts:
         """Of the ref as it is now."""
@@ -90,7 +99,7 @@ class Finished:
 
 def planned(project: Project, request: Request, now: datetime, ref: str | None = None) -> Plan:
     """What `mere plan` shows and `mere run` carries out."""
-    project = project if project.offers else replace(project, offers=Offers(project.folder))
+    project = project if project.offers else replace(project, offers=project.new_offers())
     known = project.facts(ref or request.on, now)
     if request.chosen is None:
         chosen = selected(project.graph, request.selection, known)

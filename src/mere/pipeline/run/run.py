@@ -48,7 +48,6 @@ from mere.pipeline.write.table import BreakingChange
 from mere.project.archive import send_modules
 from mere.project.functions import function
 from mere.project.model import Model, Python
-from mere.sources.offered import Offers
 from mere.sources.source import Database, Portion, Source
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def run(project: Project, request: Request, listen: Listener, stop: threading.Ev
     """`stop`: set by another thread, it ends the run as Ctrl-C does in this one, with Stopped."""
     refuse_samples_of_main(request)
     stop = stop or threading.Event()
-    project = replace(project, offers=Offers(project.folder))
+    project = replace(project, offers=project.new_offers())
     if request.resume:
         return _resumed(project, request, listen, stop)
     refuse_read_only(project.lake, request.on)
@@ -359,7 +358,7 @@ class _Running:
         def started(step: Step) -> None:
             self.listen(Event("building", step.model.name, about(step)))
 
-        offers = self.project.offers or Offers(self.project.folder)
+        offers = self.project.offers or self.project.new_offers()
         wish = self.request.wish
 
         def fetching(model: TableName, portion: Portion, done: int, of: int | None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mere.errors import RunFailed
 from mere.names import AT, RULES
 from mere.pipeline.load.formats.columns import Agreement, Needs, Shape, to_json
+from mere.pipeline.load.formats.elsewhere import Elsewhere
 from mere.pipeline.load.formats.origin import PORTION, located, paths_for_spark, value_of
 from mere.pipeline.load.formats.text import LINE, RAW, WHY
 from mere.pipeline.write.contract import typed
@@ -19,7 +20,7 @@ from mere.sources.pattern import TIME_FIELDS
 from mere.sources.source import Files, Portion, Source, Text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 Look = TypeVar("Look")
 _AT_ONCE = 16  # files that are looked at side by side
@@ -36,6 +37,7 @@ class Batch:
     portions: Sequence[Portion]
     paths: Mapping[str, Path]
     spark: SparkSession
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)  # where Spark reads the files, if not at these paths
     columns: dict[str, str] = field(default_factory=dict)  # of each portion, as it had them
 
     @property
@@ -87,13 +89,23 @@ class Batch:
                 known[shape] = agreement.take(name, shape)
         return {name: known[shape] for name, shape in shapes.items()}
 
+    @property
+    def read(self) -> DataFrameReader:
+        return self.elsewhere.reader(self.spark)
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where Spark reads each file."""
+        return {name: self.elsewhere.addresses.get(name, str(path)) for name, path in self.paths.items()}
+
     def paths_of(self, names: Iterable[str]) -> list[str]:
-        return paths_for_spark(self.paths[name] for name in names)
+        addresses = self.addresses
+        return paths_for_spark(addresses[name] for name in names)
 
     def located(self, frame: DataFrame, names: Iterable[str]) -> DataFrame:
         wanted = set(names)
         portions = [each for each in self.portions if each.name in wanted]
-        return located(frame, portions, self.paths, self.fields, self.spark)
+        return located(frame, portions, self.addresses, self.fields, self.spark)
 
     @property
     def kept(self) -> dict[str, str]:

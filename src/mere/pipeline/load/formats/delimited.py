@@ -101,7 +101,7 @@ def _records(batch: Batch, names: Sequence[str], header: Header, charset: Charse
     width = len(_shape(batch, header))
     if batch.text.multiline:
         return _multiline(batch, names, width, charset), width
-    read = batch.located(batch.spark.read.text(batch.paths_of(names)), names)
+    read = batch.located(batch.read.text(batch.paths_of(names)), names)
     lines = read.withColumns({"value": expr(decoded("value", charset))}).where("trim(value) <> ''")
     if batch.text.header:
         lines = lines.where(f"value <> {text_literal(header.line)}")
@@ -114,7 +114,7 @@ def _multiline(batch: Batch, names: Sequence[str], width: int, charset: Charset 
     schema = ", ".join(f"{each} string" for each in (*columns, CORRUPT))
     options = {**csv_options(batch.text), "multiLine": "true", "header": str(batch.text.header).lower()}
     encoding = "iso-8859-1" if charset else "utf-8"
-    reader = batch.spark.read.schema(schema).options(**options, encoding=encoding)
+    reader = batch.read.schema(schema).options(**options, encoding=encoding)
     read = batch.located(reader.csv(batch.paths_of(names)), names)
     own = (*columns, CORRUPT)
     read = read.withColumns({each: expr(from_latin_1(each, charset)) for each in own})

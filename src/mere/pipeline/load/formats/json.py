@@ -79,7 +79,7 @@ def _look(batch: Batch, portion: Portion, path: Path) -> bool | None:
 
 
 def _records(batch: Batch, names: Sequence[str], charset: Charset | None) -> DataFrame:
-    read = batch.located(batch.spark.read.text(batch.paths_of(names), wholetext=_are_documents(batch)), names)
+    read = batch.located(batch.read.text(batch.paths_of(names), wholetext=_are_documents(batch)), names)
     texts = read.withColumns({"value": expr(decoded("value", charset))})
     if not _are_documents(batch):
         return texts.where("trim(value) <> ''")

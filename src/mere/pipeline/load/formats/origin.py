@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -27,25 +26,26 @@ def value_of(field: str) -> str:
     return f"_mere_value_{field}"
 
 
-def paths_for_spark(paths: Iterable[Path]) -> list[str]:
+def paths_for_spark(paths: Iterable[str]) -> list[str]:
     """For Spark a path is a pattern; here it is a name, whatever stands in it."""
-    return [_PATTERN.sub(r"\\\1", str(path)) for path in paths]
+    return [_PATTERN.sub(r"\\\1", path) for path in paths]
 
 
 def located(
     frame: DataFrame,
     portions: Iterable[Portion],
-    paths: Mapping[str, Path],
+    addresses: Mapping[str, str],
     fields: Mapping[str, str],
     spark: SparkSession,
 ) -> DataFrame:
-    """`frame`: as it is read from these files, and nothing else done to it yet; `fields`: the types of what the path
+    """`frame`: as it is read from these files, and nothing else done to it yet; `addresses`: of the portions, a path or
+    s3a://bucket/key; `fields`: the types of what the path
     says."""
     import pyarrow as pa
     from pyspark.sql import functions
 
-    by_path = {str(paths[each.name]): each for each in portions}
-    read = {uri: by_path.pop(unquote(urlsplit(uri).path), None) for uri in frame.inputFiles()}
+    by_path = {addresses[each.name]: each for each in portions}
+    read = {uri: by_path.pop(_address(uri), None) for uri in frame.inputFiles()}
     if by_path:
         raise RunFailed(f"Spark does not find {next(iter(by_path.values())).name}. Nothing was loaded.")
     if len(read) == 1:
@@ -61,6 +61,13 @@ def located(
     rows = frame.selectExpr("*", f"_metadata.file_path AS {_PATH}").join(names, expr(f"{_PATH} = {_KNOWN}"), "left")
     sure = f"coalesce({_NAME}, raise_error(concat('No file of the source is ', {_PATH}))) AS {PORTION}"
     return rows.selectExpr(*map(quoted, frame.columns), *map(value_of, fields), sure)
+
+
+def _address(uri: str) -> str:
+    parts = urlsplit(uri)
+    return (
+        unquote(parts.path) if parts.scheme in ("", "file") else f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
+    )
 
 
 def _constants(portion: Portion, fields: Mapping[str, str]) -> list[str]:

@@ -69,7 +69,7 @@ def parquet_frames(batch: Batch, agreement: Agreement) -> tuple[list[DataFrame],
     frames, sure = [], True
     for names in groups.values():
         fields, columns = found[names[0]], named[names[0]]
-        read = batch.spark.read.schema(schema_of(fields)).parquet(*batch.paths_of(names))
+        read = batch.read.schema(schema_of(fields)).parquet(*batch.paths_of(names))
         frames.append(parquet_rows(batch.located(read, names), fields, targets, columns, batch.kept))
         sure = sure and is_sure(fields, targets, columns)
     return frames, sure

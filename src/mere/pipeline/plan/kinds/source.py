@@ -33,14 +33,17 @@ def afresh(model: Model, given: Given, because: tuple[str, ...]) -> Step:
     offered = facts.offered(model, {})
     if refused := _refused(model, offered):
         return refused
-    feed = _source(model).feed
-    if not offered.new and isinstance(feed, Files):
+    feed, there = _source(model).feed, {each.name for each in offered.new}
+    loaded = facts.loaded(model.name) if isinstance(feed, Files) else {}
+    gone = [each for name, each in loaded.items() if name not in there]
+    landed = facts.landed(model, gone) if gone else []
+    if not offered.new and not landed and isinstance(feed, Files):
         remedy = f"Put files there, or correct `files` in {model.file}."
         return Step(model, Action.BLOCKED, (f"no file matches {feed.location}",), remedy=remedy)
-    step = _load(model, _limited(_within(offered.new, wish.only), wish), *because)
-    there = {each.name for each in offered.new}
-    gone = [name for name in facts.loaded(model.name) if name not in there] if isinstance(feed, Files) else []
-    return _with_gone(replace(step, action=Action.BUILD, afresh=True), gone, "their rows go")
+    step = _load(model, _limited(_within([*offered.new, *landed], wish.only), wish), *because)
+    kept = {each.name for each in landed}
+    step = _with_gone(replace(step, action=Action.BUILD, afresh=True), sorted(kept), "they are loaded from the landing")
+    return _with_gone(step, [each.portion for each in gone if each.portion not in kept], "their rows go")
 
 
 def since_then(model: Model, state: State, given: Given) -> Step:
