@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shlex
@@ -576,3 +577,22 @@ def test_a_check_that_breaks_is_a_finding_and_others_go_on() -> None:
     assert "ZeroDivisionError" in found[0].what
     assert "s3cret" not in found[0].what
     assert found[1].what == "needs: one"
+
+
+def test_a_master_that_does_not_answer_and_a_landing_are_checked(tmp_path: Path) -> None:
+    Shell(tmp_path)("init", "shop")
+    patient = Patient(tmp_path / "shop")
+    file = patient.folder / "mere.yaml"
+    file.write_text(
+        "name: shop\nprofiles:\n  local:\n    lake: lake\n    landing: raw\n"
+        "  cluster:\n    lake: lake\n    spark: {master: 'spark://127.0.0.1:1'}\n"
+        "  remote:\n    lake: lake\n    spark: {remote: 'sc://127.0.0.1:1'}\n"
+    )
+    assert patient.findings()["landing"]["what"] == f"{patient.folder / 'raw'} can be written and read"
+    assert not list((patient.folder / "raw").rglob("*.txt"))
+    for profile, check, said in (("cluster", "master", "No master of Spark"), ("remote", "connect", "cannot be used")):
+        done = patient("--profile", profile, "doctor", "--no-spark", "--json", exit_code=1)
+        found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
+        assert found[check]["state"] == "failed"
+        assert said in found[check]["what"]
+        assert found[check]["remedy"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mere.doctor import catalog, machine, spark, storage
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mere.doctor import catalog, machine, spark, storage, workers
 from mere.doctor.context import Subject
 from mere.doctor.findings import Check
 
@@ -46,6 +49,10 @@ _JOB = Check(
     needs=("java", "jars", "mere's folder", "opens", "write", "database", "round trip"),
     remedy="For more, see Spark's log: the newest file in the folder `logs` of mere's folder, shown above.",
 )
+_MASTER = Check("spark", "master", workers.master)
+_CONNECT = Check("spark", "connect", workers.connect)
+_WORKERS = Check("spark", "workers", workers.workers, needs=("opens", "write"))
+_LANDING = Check("landing", "landing", workers.landing, needs=("opens", "write"), remedy=storage.RIGHTS)
 _MEND = Check("catalog", "mend", catalog.mend, needs=("opens", "database"), remedy=_BACKUP)
 
 
@@ -55,4 +62,18 @@ def checks(subject: Subject, *, mend: bool = False, with_spark: bool = True) -> 
     lake = list(_LAKE)
     if mend:
         lake.insert([check.name for check in lake].index("guards"), _MEND)
-    return (*_MACHINE, *_PROJECT, *lake, *_SPARK, *((_JOB,) if with_spark else ()))
+    return (*_MACHINE, *_PROJECT, *lake, *_SPARK, *_of_profile(subject, with_spark=with_spark))
+
+
+def _of_profile(subject: Subject, *, with_spark: bool) -> Iterator[Check]:
+    """What only some profiles have."""
+    settings = subject.settings
+    way = _CONNECT if settings.remote else _MASTER if settings.master else None
+    if way is not None:
+        yield way
+    if with_spark:
+        yield replace(_JOB, needs=(*_JOB.needs, way.name)) if way else _JOB
+        if way is not None:
+            yield replace(_WORKERS, needs=(*_WORKERS.needs, way.name))
+    if subject.landing is not None and (with_spark or not subject.is_elsewhere):
+        yield replace(_LANDING, needs=(*_LANDING.needs, way.name)) if way else _LANDING

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mere.config import Project, load
+from mere.config import LandingSettings, Project, load
 from mere.engine.jvm import java
 from mere.engine.jvm.jars import LOCAL, Jar, needed
+from mere.engine.session import Session, session
 from mere.errors import LakeError, MereError
 from mere.lake.lake import Lake
 from mere.lake.place.places import database_of
@@ -58,6 +59,22 @@ class Subject:
             return SparkSettings()  # what is wrong with the file is another check's matter
 
     @property
+    def landing(self) -> LandingSettings | None:
+        try:
+            return self.project.landing if self.project else None
+        except MereError:
+            return None  # as above
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether Spark works on other machines, or as somebody else's server."""
+        return self.settings.master is not None or self.settings.remote is not None
+
+    @cached_property
+    def session(self) -> Session:
+        return session(self.lake, settings=self.settings)
+
+    @property
     def drivers(self) -> tuple[Jar, ...]:
         """The jars that Spark needs for this lake alone; none, if it did not open: nobody waits for that twice."""
         if "lake" not in vars(self):
@@ -77,6 +94,8 @@ class Subject:
         return posixpath.join(self.lake.warehouse, PROBE, secrets.token_hex(8), "probe")
 
     def close(self) -> None:
+        if "session" in vars(self):
+            self.session.stop()
         if "probe" in vars(self):
             with contextlib.suppress(Exception):  # it was said already that the storage does not work
                 clear(self.lake.storage, posixpath.dirname(self.probe))
