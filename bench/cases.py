@@ -258,6 +258,33 @@ TAXI_FILES = Case(
     by_name=True,
 )
 
+
+def taxi_engine(way: str, title: str, about: str) -> Case:
+    return Case(
+        name=f"taxi_on_{way}",
+        title=f"A month of taxi trips {title}",
+        about=f"The example `taxi` with two cores of Spark and the same six tables. {about} The peer is mere with a "
+        "lake in a folder and a JVM of its own. Only `mere run` is timed; servers are there before, on this machine.",
+        ours=script("mere", "taxi_engines", way),
+        peer=script("mere on one machine", "taxi_engines", "local"),
+        metrics=("run",),
+        targets=(Target("run", 1.2),),
+        prepare=TAXI_FILES.prepare,
+        blocks=2,
+        by_name=True,
+    )
+
+
+TAXI_ENGINES = (
+    taxi_engine(
+        "s3", "with a lake on S3", "The lake is on an S3 server, its catalog in Postgres, the files are landed."
+    ),
+    taxi_engine(
+        "shared", "on a shared Spark", "As on S3, over Spark Connect, on a shared engine that was just started."
+    ),
+    taxi_engine("cluster", "on a cluster", "As on S3, on a master with two workers of one core each."),
+)
+
 HISTORY = Case(
     name="history",
     title="One month more",
@@ -506,6 +533,19 @@ SMALL = Case(
 CASES = (
     *(START_UP, FORK_PUBLISH, MORE_ROWS, MORE_SNAPSHOTS, ON_POSTGRES),
     *(ROW_DIFF, ROW_DIFF_WHOLE, READ_LOG, READ_TABLES, READ_SQL, HELP),
-    *(NO_PLAN, NO_RUN, NO_PLAN_1000, NO_RUN_1000, TAXI, *TAXI_PEERS, TAXI_FILES, HISTORY, MERGE, UNIT_TESTS, WARM),
+    *(
+        NO_PLAN,
+        NO_RUN,
+        NO_PLAN_1000,
+        NO_RUN_1000,
+        TAXI,
+        *TAXI_PEERS,
+        TAXI_FILES,
+        *TAXI_ENGINES,
+        HISTORY,
+        MERGE,
+        UNIT_TESTS,
+        WARM,
+    ),
     *(LOAD, *LOAD_PEERS, LISTING, *GATEWAYS, SMALL, *CATALOGS),
 )
