@@ -20,6 +20,7 @@ import requests
 from adbc_driver_flightsql import DatabaseOptions
 
 from mere.lake.lake import Lake
+from mere.lake.metadata_tables.tables import OF_LAKE, OF_TABLE
 from mere.serve.flight.server import FlightEndpoint
 from mere.serve.http.server import HttpEndpoint
 from mere.serve.iceberg.routes import mounted
@@ -177,6 +178,68 @@ def test_rows_are_seen_by_those_who_may_see_them(doors: Doors) -> None:
 @pytest.mark.long
 def test_no_statement_shows_or_writes_more(doors: Doors) -> None:
     check_reading(doors, USERS, REFS, STATEMENTS)
+
+
+# What the past and the files tell
+
+# With the ref whose rights hold for it, on a connection to main.
+OTHERS = (
+    ("select * from secret.{table}", "secret"),
+    ("select * from dev.{table}", "dev"),
+    ("select * from {table} for version as of 'v1'", "v1"),
+    ('select * from "main~1".{table}', "main~1"),
+    ("select * from {table} for timestamp as of '0s'", "main~1"),
+    ("select * from {table} for version as of {snapshot}", "main~1"),
+)
+
+
+def reads_files(user: str, table: str) -> bool:
+    """Of the present on main: all of the table, and the past."""
+    return user in ("all", "writer") and in_files(user, "main", table)
+
+
+def check_past(
+    doors: Doors, users: tuple[str, ...], ways: tuple[Callable[..., str], ...], kinds: tuple[str, ...]
+) -> None:
+    wrong: list[object] = []
+    for way in ways:
+        for user in users:
+            for table in TABLES:
+                schema, _, name = table.partition(".")
+                snapshot = doors.lake.show(table).snapshots[0].id
+                for statement, ref in OTHERS:
+                    sql = statement.format(table=table, snapshot=snapshot)
+                    if set(WORDS.findall(_told(doors, way, user, sql))) != seen(user, ref, table):
+                        wrong.append((way.__name__, user, sql))
+                for kind in kinds:
+                    told = _told(doors, way, user, f'select * from {schema}."{name}${kind}"')
+                    if told.startswith("refused: ") == reads_files(user, table):
+                        wrong.append((way.__name__, user, table, kind, told))
+                    if WORDS.search(told) and not reads_files(user, table):
+                        wrong.append((way.__name__, user, table, kind, told))
+                for own in OF_LAKE:
+                    told = _told(doors, way, user, f"select * from mere.{own}")
+                    if name in told and not reads_files(user, table):
+                        wrong.append((way.__name__, user, table, own))
+                    if own == "changes" and user in ("all", "writer") and (name in told) != reads_files(user, table):
+                        wrong.append((way.__name__, user, table, own))
+    assert wrong == []
+
+
+def _told(doors: Doors, way: Callable[..., str], user: str, sql: str) -> str:
+    try:
+        return way(doors, user, "main", sql)
+    except (psycopg.Error, adbc.Error) as error:
+        return f"refused: {error}".replace(sql, "")
+
+
+def test_the_past_and_the_files_tell_no_more_than_the_role_reads(doors: Doors) -> None:
+    check_past(doors, ("part", "writer", "reader"), (over_the_wire,), ("files",))
+
+
+@pytest.mark.long
+def test_the_past_and_the_files_tell_nobody_more_through_any_door(doors: Doors) -> None:
+    check_past(doors, USERS, (over_the_wire, over_flight), OF_TABLE)
 
 
 # Over REST
