@@ -41,7 +41,7 @@ AUDITS = schema(
     ("audit", "string", "the rule"),
     ("audit_id", "string", "the audit, with its arguments"),
     ("severity", "string", "error or warn"),
-    ("state", "string", "passed, failed …"),
+    ("state", "string", "ok, warned, failed or error"),
     ("bad", "long", "rows that break the rule"),
     ("checked", "long", "rows that were looked at"),
     ("message", "string", "what was found, in words"),

@@ -140,7 +140,8 @@ class Tables:
         try:
             return bound.name.result(_PATIENCE)
         except BaseException:
-            self.release([key])
+            with self._lock:
+                bound.users -= 1  # of this one: by its name there may be another already
             raise
 
     def _bind(self, key: str, bound: _Bound, make: Make) -> None:
