@@ -469,6 +469,7 @@ GATEWAYS = (
         "look_up",
         "duckdb",
         Target("look_up", 3),
+        Target("clients", 1.1),
         Target("errors", 0, absolute=True),
         metrics=_LOOK_UP,
     ),
