@@ -57,6 +57,19 @@ def lines_with(pattern: re.Pattern[str]) -> list[str]:
     ]
 
 
+def test_each_decision_has_a_number_of_its_own_and_a_date() -> None:
+    decisions = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    numbers = Counter(path.name[:4] for path in decisions)
+    assert [number for number, count in numbers.items() if count > 1] == []
+    wrong = [
+        path.name
+        for path in decisions[1:]
+        if not (text := path.read_text(encoding="utf-8")).startswith(f"# {path.name[:4]}: ")
+        or not re.search(r"^Date: \d{4}-\d\d-\d\d\. Status: ", text, re.MULTILINE)
+    ]
+    assert wrong == []
+
+
 def test_no_module_has_a_name_that_says_nothing() -> None:
     parts = {path: set(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES}
     assert [str(path) for path, names in parts.items() if names & VAGUE] == []
