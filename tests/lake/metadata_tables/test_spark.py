@@ -58,7 +58,7 @@ def test_they_are_the_same_as_in_spark(lake: Lake, spark_on: OpenSession) -> Non
         same = [name for name in theirs.columns if name not in _OTHERWISE]
         assert [name for name in ours.column_names if name not in _OTHERWISE] == same, kind
         found = [_plain(row) for row in theirs.select(*same).collect()]
-        assert _sorted(list(map(_plain, _maps(ours.select(same).to_pylist())))) == _sorted(found), kind
+        assert _sorted(list(map(_plain, ours.select(same).to_pylist(maps_as_pydicts="strict")))) == _sorted(found), kind
     assert rows(lake, 'select count(*) from gold."t$files" where content = 1')[0][0] >= 1
     for each in lake.show("gold.t").snapshots:
         theirs_then = spark.sql(f"select * from gold.t version as of {each.id} order by id").collect()
@@ -71,12 +71,3 @@ def test_they_are_the_same_as_in_spark(lake: Lake, spark_on: OpenSession) -> Non
     assert "has no snapshot" in failure(lake, f"from gold.v for version as of {newest}")
     assert "position deletes" in str(lake.at().table("gold.t").tree())
     assert lake.at().table("gold.v").tree().root.inside[0].facts["snapshots"] == 0
-
-
-def _maps(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Arrow gives maps as pairs."""
-    return [{name: dict(value) if _is_map(value) else value for name, value in each.items()} for each in found]
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], tuple)
