@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import shlex
 import shutil
 import statistics
 from collections import defaultdict
@@ -21,6 +22,7 @@ from pyarrow import fs
 from mere.lake.lake import Lake
 from tests.cli.test_cli import Shell
 from tests.examples.readers import totals_by_duckdb, totals_by_pyiceberg
+from tests.examples.samples import assert_all_shown
 from tests.generate import golden
 from tests.services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
@@ -248,3 +250,10 @@ def test_a_bucket_of_somebody_else_gives_the_same_tables(market: Days, bucket: s
         assert there.rows(query) == market.rows(query, AFTER_TWO_DAYS), table
     assert there.rows("select distinct location[:5] from bronze.minute_aggs__loads") == [("s3://",)]
     assert "nothing to do" in there("--profile", "s3", "plan").stdout
+
+
+def test_the_readme_shows_what_comes_out(tmp_path: Path) -> None:
+    """Before the first run: a lake for what it shows of one would take a minute."""
+    Shell(tmp_path)("init", "bars", "--example", "market")
+    bars = Shell(tmp_path / "bars")
+    assert_all_shown("market", lambda sample: bars(*shlex.split(sample.command)[1:]).stdout)
