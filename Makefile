@@ -38,7 +38,7 @@ test-newest: $(READY) ## what Postgres clients see, with the newest version of e
 	@$(UV) pip install --quiet --python $(NEWEST_PY) --no-deps --no-build-isolation --editable .
 	@$(UV) pip install --quiet --python $(NEWEST_PY) --upgrade $(NEWEST)
 	@$(NEWEST_PY) -m pytest tests/serve/catalog/test_clients.py tests/serve/postgres/test_conformance.py tests/serve/flight
-	@$(NEWEST_PY) -m pytest tests/serve/postgres/test_drivers.py
+	@$(NEWEST_PY) -m pytest tests/serve/postgres/test_drivers.py tests/serve/catalog/test_pgadmin.py
 
 lint: $(READY) ## style, format, types, import arrows
 	@.venv/bin/ruff check .
