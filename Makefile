@@ -46,7 +46,7 @@ lint: $(READY) ## style, format, types, import arrows
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo
 
-proven: $(READY) ## computes every case of tests/lake/proof in Spark and DuckDB, and writes what was the same, 15 minutes
+proven: $(READY) ## computes every case of tests/lake/proof in Spark, DuckDB and Trino, and writes what was the same, 30 minutes
 	@$(PY) -m tests.lake.proof.write
 
 bench: $(READY) ## the figures of docs/benchmarks.md, under 30 minutes; BENCH_SCALE, BENCH_BLOCKS

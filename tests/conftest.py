@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from tests.services.postgres import Postgres
     from tests.services.rest import RestServer
     from tests.services.s3 import S3Server
+    from tests.services.trino import Trino
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the suite in the background lets it ignore Ctrl-C, which some tests are about.
@@ -33,17 +33,6 @@ use_memory()
 # A shared machine can stall for a second at any moment: time is pytest-timeout's matter, not hypothesis'.
 settings.register_profile("mere", deadline=None)
 settings.load_profile("mere")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """A million objects that stay to the end are not looked at again and again, for what may be garbage among them."""
-    gc.disable()
-    found = yield
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
-    gc.enable()
-    return found
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -180,6 +169,17 @@ def s3_server() -> Iterator[S3Server]:
 def s3_bucket(s3_server: S3Server) -> str:
     """A bucket, in which a test takes a prefix of its own."""
     return s3_server.new_bucket("mere-tests")
+
+
+@pytest.fixture(scope="session")
+def trino_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    """One Trino for the whole suite; a test creates catalogs of its own. Only `make test-long` has it."""
+    from tests.services.trino import Trino
+
+    server = Trino(tmp_path_factory.mktemp("trino"))
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ MARKS = {
     "postgres_server": "service",
     "s3_server": "service",
     "rest_server": "service",
+    "trino_server": "service",
 }
 
 
@@ -23,6 +24,8 @@ def mark(item: pytest.Item) -> None:
     for fixture in getattr(item, "fixturenames", ()):
         if fixture in MARKS:
             item.add_marker(MARKS[fixture])
+        if fixture == "trino_server":  # 540 MB, and half a minute until it answers
+            item.add_marker("long")
     callspec = getattr(item, "callspec", None)
     if callspec and {POSTGRES, S3} & {value for value in callspec.params.values() if isinstance(value, str)}:
         item.add_marker("service")

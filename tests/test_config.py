@@ -446,3 +446,15 @@ def test_a_cluster_needs_a_lake_that_its_workers_see(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(ConfigError, match=said):
             spark(text)
+
+
+def test_a_profile_names_the_trino_that_reads_its_lake(tmp_path: Path) -> None:
+    def trino(url: str) -> str:
+        return f"name: shop\nprofiles: {{local: {{trino: '{url}'}}}}\n"
+
+    assert config.load(written(tmp_path, trino("https://t.example.org:8443/"))).trino == "https://t.example.org:8443"
+    assert config.load(written(tmp_path, "name: shop\n")).trino is None
+    wrong = error(tmp_path, trino("t.example.org"))
+    assert "is not the address of Trino" in wrong.message
+    assert wrong.remedy == "Write https://host:8443."
+    assert "holds a secret" in error(tmp_path, trino("https://ann:pw@t.example.org")).message

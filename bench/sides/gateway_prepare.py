@@ -16,11 +16,12 @@ import psycopg
 from pyiceberg.catalog.sql import SqlCatalog
 
 import mere
-from bench.sides import gateway, trino
+from bench.sides import gateway
 from bench.sides.answer import answer
 from bench.sides.server import kept
 from bench.sides.taxi import COLUMNS, shared, trips
 from mere.cli import main
+from tests.services.trino import installed
 
 MONTHS = [date(2024, month, 1) for month in range(1, 13)]
 MODEL = f"""\
@@ -90,7 +91,7 @@ def fill_postgres(files: list[str]) -> None:
 
 def register_in_trino(folder: Path) -> None:
     """The same files in a table that says file:// of each of them: of a path alone Trino does not know what it is."""
-    trino.installed()
+    installed()
     folder.mkdir()
     catalog = SqlCatalog("main", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     with mere.Lake.open(gateway.folder() / "lake") as lake:

@@ -24,7 +24,7 @@ LANDING = "landing"  # the folder in a lake on S3
 _TOP = ("name", "vars", "defaults", "on_success", "on_failure", "profiles")
 _DEFAULTS = ("schemas", "folders")
 _HOOK = ("command", "post")
-_PROFILE = ("lake", "catalog", "s3", "spark", "landing", "sources")
+_PROFILE = ("lake", "catalog", "s3", "spark", "landing", "sources", "trino")
 _LANDING = ("files", "keep")
 _WHEREABOUTS = ("files", "url", "s3")
 _S3_SECRETS = ("access_key", "secret_key", "session_token")
@@ -99,6 +99,7 @@ class Project:
     vars: Mapping[str, object] = field(default_factory=dict)  # what `{{ var('name') }}` is in a model
     on_success: Hook | None = None
     on_failure: Hook | None = None
+    trino: str | None = None  # the address of a Trino that reads the lake
 
 
 def mere_home() -> Path:
@@ -187,6 +188,7 @@ def load(path: Path, profile: str | None = None) -> Project:
         vars=_variables(top),
         on_success=_hook(top.get("on_success")),
         on_failure=_hook(top.get("on_failure")),
+        trino=sparkconfig.address(settings["trino"], "of Trino", "https://host:8443") if "trino" in settings else None,
     )
 
 

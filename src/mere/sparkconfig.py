@@ -131,7 +131,7 @@ def _check_rest(spark: Mapping[str, Entry]) -> None:
 def _rest(given: Mapping[str, Entry], remote: str | None) -> RestSettings | None:
     if "catalog" not in given or given["catalog"].text() != "rest":
         return None
-    uri = _rest_uri(given["uri"]) if "uri" in given else None
+    uri = address(given["uri"], "of a REST catalog", "https://host:8181/iceberg") if "uri" in given else None
     if uri is None and remote is not None and urlsplit(remote.replace("sc://", "http://", 1)).hostname not in HERE:
         raise given["catalog"].error(
             f"`{given['catalog'].key}` needs a `uri`: the Spark at `remote` cannot reach a server that a session opens"
@@ -146,7 +146,8 @@ def _rest(given: Mapping[str, Entry], remote: str | None) -> RestSettings | None
     return RestSettings(uri, token, given["signed"].flag() if "signed" in given else False)
 
 
-def _rest_uri(entry: Entry) -> str:
+def address(entry: Entry, of: str, example: str) -> str:
+    """Over HTTP, and without a secret in it."""
     uri = entry.text()
     try:
         parts = urlsplit(uri)
@@ -154,9 +155,9 @@ def _rest_uri(entry: Entry) -> str:
     except ValueError:
         fits = False
     if not fits:
-        raise entry.error(f"`{entry.key}` is not the address of a REST catalog", "Write https://host:8181/iceberg.")
+        raise entry.error(f"`{entry.key}` is not the address {of}", f"Write {example}.")
     if parts.username is not None:
-        raise entry.error(f"`{entry.key}` holds a secret", "Write `token: ${NAME}` beside it.")
+        raise entry.error(f"`{entry.key}` holds a secret", f"Write it without: {example}.")
     return uri.rstrip("/")
 
 

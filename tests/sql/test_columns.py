@@ -12,7 +12,7 @@ from sqlglot import parse_one
 from mere import Lake
 from mere.names import TableName
 from mere.sql.columns import output_columns, unknown_columns
-from mere.sql.duckdb.translate import SparkView
+from mere.sql.spark.read import SparkView
 from tests.conftest import OpenSession
 
 TABLES = {

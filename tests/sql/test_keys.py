@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one, transpile
 
 from mere.names import TableName
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.keys import Keyed, keys_of, keys_of_view
+from mere.sql.spark.read import SparkView
 
 # A query, its key, and of each table: the key by its own columns, and a `+` if its rows go through one by one.
 KNOWN: list[tuple[str, str, dict[str, str]]] = [

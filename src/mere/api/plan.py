@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,8 @@ from mere.pipeline.plan.steps import Action, LeftBehind, Load, Step
 from mere.pipeline.run import request
 from mere.pipeline.run.documents import plan_document
 from mere.project.check.findings import Finding
+from mere.project.check.trino import not_in_trino
+from mere.project.rules import Rule
 from mere.text import notebook
 from mere.text.notebook import Column
 from mere.text.words import counted, size
@@ -129,8 +131,9 @@ class Plan:
         return {**plan_document(self.due, self.tables), "errors": [each.to_dict() for each in self.errors]}
 
 
-def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = ()) -> Plan:
-    """The plan for a choice of models, once those that are to be accepted count as built."""
+def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = (), *, for_trino: bool = False) -> Plan:
+    """The plan for a choice of models, once those that are to be accepted count as built. `for_trino`: it says which
+    views Trino cannot read."""
     now = project.lake.now()
     wanted = choice.request(project)
     accepted = tuple(name for each in accept for name in sorted(project.graph.select([each])))
@@ -140,7 +143,15 @@ def planned(project: request.Project, choice: Choice, accept: tuple[str, ...] = 
         accept_all(project.lake, project.graph, accepted, project.facts(wanted.on, now), wanted.on)
     due = request.planned(project, wanted, now)
     errors = request.errors_in(project, due) if wanted.check else ()
-    return Plan(due, project.lake.at(due.ref), errors, accepted)
+    tables = project.lake.at(due.ref)
+    if for_trino:
+        due = replace(due, steps=tuple(_noted(step, tables) for step in due.steps))
+    return Plan(due, tables, errors, accepted)
+
+
+def _noted(step: Step, tables: TableSet) -> Step:
+    told = () if Rule.NOT_IN_TRINO in step.model.off else not_in_trino(step.model, tables)
+    return replace(step, notes=(*step.notes, *(each.message for each in told)))
 
 
 def decision(step: Step) -> str:

@@ -172,7 +172,8 @@ class Project:
         from mere.project.check.check import check
 
         tables, without = self._tables_if_any(at)
-        found = check(self.folder, names_of(select), self.vars, tables)
+        for_trino = self.settings.trino is not None
+        found = check(self.folder, names_of(select), self.vars, tables, for_trino=for_trino)
         return CheckResult(found.models, found.findings, strict, without)
 
     def _tables_if_any(self, at: RefLike | None) -> tuple[TableSet | None, str | None]:
@@ -206,7 +207,7 @@ class Project:
         choice = Choice(
             select, spelled(on), full_refresh, start, end, forward_only, allow_breaking, limit_windows, sample, check
         )
-        return planned(self._read(), choice, names_of(accept))
+        return planned(self._read(), choice, names_of(accept), for_trino=self.settings.trino is not None)
 
     def audit(self, select: Names = (), *, at: RefLike = MAIN, spark: bool = False) -> AuditResult:
         """Run the audits of the models on any ref: with DuckDB, or with Spark for those that DuckDB cannot run."""

@@ -320,7 +320,7 @@ def _read_condition(entry: Entry) -> tuple[str, exp.Expr]:
     import sqlglot
     from sqlglot import exp
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     text = entry.text().strip()
     try:
@@ -337,7 +337,7 @@ def _read_condition(entry: Entry) -> tuple[str, exp.Expr]:
 def _parsed(entry: Entry, sql: str, file: str) -> exp.Expr:
     import sqlglot
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     try:
         found = sqlglot.parse(sql, dialect=SparkView)

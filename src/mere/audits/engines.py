@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from mere.engine.session import Session
     from mere.lake.lake import Lake
-    from mere.sql.duckdb.inference import ColumnsOf
-    from mere.sql.duckdb.types import Columns
+    from mere.sql.spark.inference import ColumnsOf
+    from mere.sql.spark.types import Columns
 
 
 def on_spark(session: Session) -> Rows:
@@ -75,11 +75,12 @@ def duckdb_sql(sql: str, columns_of: ColumnsOf) -> str:
     """A query in DuckDB's SQL; QueryError if it is not proven to mean the same there."""
     import sqlglot
 
-    from mere.sql.duckdb import translate
+    from mere.sql.duckdb.translate import translate
+    from mere.sql.spark.read import read
 
     try:
-        query = translate.read(sql)
-        translate.translate(query, columns_of)
+        query = read(sql)
+        translate(query, columns_of)
         return query.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise QueryError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mere.doctor import catalog, machine, spark, storage, workers
+from mere.doctor import catalog, machine, spark, storage, trino, workers
 from mere.doctor.context import Subject
 from mere.doctor.findings import Check
 
@@ -53,6 +53,10 @@ _MASTER = Check("spark", "master", workers.master)
 _CONNECT = Check("spark", "connect", workers.connect)
 _WORKERS = Check("spark", "workers", workers.workers, needs=("opens", "write"))
 _LANDING = Check("landing", "landing", workers.landing, needs=("opens", "write"), remedy=storage.RIGHTS)
+_TRINO = (
+    Check("trino", "answers", trino.answers),
+    Check("trino", "catalog", trino.catalog, needs=("answers", "opens")),
+)
 _MEND = Check("catalog", "mend", catalog.mend, needs=("opens", "database"), remedy=_BACKUP)
 
 
@@ -67,6 +71,8 @@ def checks(subject: Subject, *, mend: bool = False, with_spark: bool = True) -> 
 
 def _of_profile(subject: Subject, *, with_spark: bool) -> Iterator[Check]:
     """What only some profiles have."""
+    if subject.names_trino:
+        yield from _TRINO
     settings = subject.settings
     way = _CONNECT if settings.remote else _MASTER if settings.master else None
     if way is not None:

@@ -75,6 +75,13 @@ class Subject:
         return session(self.lake, settings=self.settings)
 
     @property
+    def names_trino(self) -> bool:
+        try:
+            return self.project is not None and self.project.trino is not None
+        except MereError:
+            return False
+
+    @property
     def drivers(self) -> tuple[Jar, ...]:
         """The jars that Spark needs for this lake alone; none, if it did not open: nobody waits for that twice."""
         if "lake" not in vars(self):

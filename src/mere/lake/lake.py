@@ -16,6 +16,7 @@ from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.log.commits import Commit
 from mere.lake.log.history import Log
 from mere.lake.log.refs import Ref, RefKind, RefLike, listing, spelled
+from mere.lake.place.folders import for_engines
 from mere.lake.place.mainfile import remember
 from mere.lake.place.places import WAREHOUSE, create_store, open_store_here
 from mere.lake.query.tables import TableSet
@@ -431,7 +432,7 @@ class Lake:
         if self.storage.s3 is not None:
             self._try_storage(ref)
         name = self.catalog_name(ref)
-        way = engines.by_rest(name, rest) if rest else engines.by_jdbc(self.store.jdbc, self.warehouse)
+        way = engines.by_rest(name, rest) if rest else engines.by_jdbc(self.store.jdbc, for_engines(self.warehouse))
         return engines.spark_catalog(name, way, self.storage.s3, signed=rest is not None and rest.signed)
 
     def _try_storage(self, ref: RefLike) -> None:

@@ -9,7 +9,6 @@ from sqlglot import exp, parse_one
 
 from mere.audits.quarantine import RowRule, row_rules
 from mere.project.model import Model
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.lineage.derivation import (
     ANY,
     NOTHING,
@@ -23,6 +22,7 @@ from mere.sql.lineage.derivation import (
     joined,
 )
 from mere.sql.lineage.spark_plan import PlanLineage
+from mere.sql.spark.read import SparkView
 
 
 def of_plan(model: Model, plan: PlanLineage) -> Relation:

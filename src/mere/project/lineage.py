@@ -192,8 +192,8 @@ class Lineage:
         from sqlglot import parse_one
 
         from mere.project.effects import of_plan, with_settings
-        from mere.sql.duckdb.translate import SparkView
         from mere.sql.lineage.relations import relation_of
+        from mere.sql.spark.read import SparkView
 
         if not isinstance(model.body, Sql):
             return _Query(with_settings(model, of_plan(model, self._plans[model.name])), {})

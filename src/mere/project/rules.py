@@ -17,6 +17,7 @@ class Rule(StrEnum):
     MISSING_AUDIT = "missing-audit"
     UNUSED_MACRO = "unused-macro"
     UNUSED_INPUT = "unused-input"
+    NOT_IN_TRINO = "not-in-trino"
 
 
 # Rules about one model: the others cannot be switched off by one.

@@ -133,7 +133,7 @@ def _view(table: TableName, tables: TableSet) -> Model | None:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     metadata = tables.metadata(table)
     sql, dialect = view_sql(metadata)

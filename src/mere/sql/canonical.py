@@ -18,7 +18,7 @@ def _words(sql: str) -> list[Word] | None:
     """None if it cannot be read, which is like nothing else."""
     from sqlglot.errors import TokenError
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     try:
         tokens = SparkView().tokenize(sql)

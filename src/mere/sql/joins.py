@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.mixing import candidates
 from mere.sql.scopes import sources_of
+from mere.sql.spark.read import SparkView
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from sqlglot import exp, parse_one
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from mere.names import TableName
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.joins import Joins
 from mere.sql.mixing import cut_of, mixers, names_of
 from mere.sql.scopes import behind, is_star, left_out, sources_of, table_name
+from mere.sql.spark.read import SparkView
 
 
 @dataclass(frozen=True)

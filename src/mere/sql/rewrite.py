@@ -11,9 +11,9 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mere.names import TableName
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.lookback import placeholder
 from mere.sql.scopes import table_name
+from mere.sql.spark.read import SparkView
 from mere.sql.windows import BOUNDS
 
 _Edit = tuple[int, int, str]  # from, to, and what stands there instead

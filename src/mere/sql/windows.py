@@ -10,9 +10,9 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from mere.names import near
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.lookback import placeholder
 from mere.sql.mixing import Origin, Path, inside, is_coarser, mixed_by, names_of, origins, outputs
+from mere.sql.spark.read import SparkView
 from mere.windows import Grain, in_words
 
 BOUNDS = ("start", "end")

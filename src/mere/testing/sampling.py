@@ -95,7 +95,7 @@ def _joins_in(text: str, columns: Columns) -> Iterator[Join]:
     from sqlglot import exp, parse_one
     from sqlglot.optimizer.scope import traverse_scope
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     for scope in traverse_scope(parse_one(text, dialect=SparkView)):
         if not isinstance(scope.expression, exp.Select):
@@ -153,7 +153,7 @@ def columns_read(model: Model, columns: Columns) -> dict[TableName, list[str]]:
         return {table: list(names) for table, names in columns.items()}
     from sqlglot import exp, parse_one
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     tree = parse_one(model.body.text, dialect=SparkView)
     stars = [each for each in tree.find_all(exp.Star) if not isinstance(each.parent, exp.Count)]

@@ -21,7 +21,7 @@ def of_spark(words: str) -> pa.DataType:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     try:
         return _of(exp.DataType.build(words, dialect=SparkView))

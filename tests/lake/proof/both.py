@@ -1,4 +1,4 @@
-"""The same query in Spark and, translated, in DuckDB, over the same rows."""
+"""The same query in Spark and, translated, in another engine, over the same rows."""
 
 from __future__ import annotations
 
@@ -8,95 +8,80 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
 
 from mere.engine.translate import is_from_spark
-from mere.sql.duckdb import translate as translation
-from mere.sql.duckdb.proven import Proof, Unlike
-from mere.sql.duckdb.types import Columns, in_duckdb, named
+from mere.sql.spark.proven import Proof, Unlike
+from mere.sql.spark.read import read
+from mere.sql.spark.translate import Engine, translate
+from mere.sql.spark.types import Columns, named
 from tests.lake.proof import values
+from tests.lake.proof.engines import LEFT_TO_SPARK, VIEWS, Failed, Rows
 
-# Only rows whose whole numbers can be added up.
-_TAME = " and ".join(f"({name} is null or ({name} > -1000 and {name} < 1000000))" for name in ("i1", "i2", "l1", "l2"))
-_VIEWS = {
-    "few": "select * from vals where r % 17 = 0",
-    "tame": f"select * from vals where {_TAME}",
-}
+_ERRORS = 5  # of the rows on which the other engine ends with an error, so many are tried in Spark
 ERROR = "an error"
 
 
-_ERRORS = 5  # of the rows on which DuckDB ends with an error, so many are tried in Spark
-
-
-def _where(keys: Sequence[int]) -> str:
+def _where(keys: Iterable[int]) -> str:
     return f" where r in ({', '.join(map(str, keys))})"
 
 
+def prepare(spark: Any) -> None:
+    """The rows, as Spark has them."""
+    rows = ", ".join(f"({', '.join(cells)})" for cells in values.rows())
+    names = ", ".join(name for name, _ in values.columns())
+    spark.sql(f"select * from values {rows} as t({names})").createOrReplaceTempView("vals")
+    for name, query in VIEWS.items():
+        spark.sql(query).createOrReplaceTempView(name)
+
+
 class Both:
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, other: Rows) -> None:
         self.spark = spark
-        rows = ", ".join(f"({', '.join(cells)})" for cells in values.rows())
-        names = ", ".join(name for name, _ in values.columns())
-        spark.sql(f"select * from values {rows} as t({names})").createOrReplaceTempView("vals")
-        for name, query in _VIEWS.items():
-            spark.sql(query).createOrReplaceTempView(name)
-        self.duckdb = duckdb.connect(config={"memory_limit": "1GB"})
-        self.duckdb.execute("SET TimeZone = 'UTC'")
-        arrow = spark.table("vals").toArrow()
-        self.duckdb.register("arrow", arrow)
-        casts = ", ".join(
-            f"{name}::{in_duckdb(type_)} AS {name}" if in_duckdb(type_) else name for name, type_ in values.columns()
-        )
-        self.duckdb.execute(f"create table vals as select {casts} from arrow")
-        for name, query in _VIEWS.items():
-            self.duckdb.execute(f"create view {name} as {query}")
+        self.other = other
+
+    @property
+    def engine(self) -> Engine:
+        return self.other.engine
 
     def types(self, sql: str) -> list[str]:
         return [field.dataType.simpleString() for field in self.spark.sql(sql).schema]
 
-    def differs(self, sql: str, ours: str) -> str | None:
-        """What Spark and DuckDB disagree on; None if on nothing."""
+    def differs(self, sql: str, ours: exp.Expr) -> str | None:
+        """What Spark and the other engine disagree on; None if on nothing."""
+        name = self.engine.name
         is_rowwise = sql.startswith("select r, ") and sql.endswith(" as e from vals") and " over " not in sql
         theirs = self._in_spark(sql)
         if theirs is ERROR and is_rowwise:
             return self._row_by_row(sql, ours)
+        try:
+            mine = self.other.rows(ours)
+        except Failed as error:
+            if theirs is ERROR:
+                return None
+            return self._row_by_row(sql, ours) if is_rowwise else f"{name} ends with an error: {error}"
         if theirs is ERROR:
-            return None if self._in_duckdb(ours) is ERROR else "Spark ends with an error"
-        mine = self._in_duckdb(ours)
-        if mine is ERROR:
-            return self._row_by_row(sql, ours) if is_rowwise else f"DuckDB ends with an error: {self.last_error}"
-        ordered = " order by r" in sql and " over " not in sql
-        return compared(theirs, mine, ordered)
+            return "Spark ends with an error"
+        return compared(theirs, mine, " order by r" in sql and " over " not in sql, name)
 
-    def _row_by_row(self, sql: str, ours: str) -> str | None:
-        """Where DuckDB ends with an error, Spark does, unless the translation leaves the value to Spark."""
-        good: list[int] = []
-        bad: list[int] = []
-        for keys in self._halves(ours, list(range(values.SIDE**2))):
-            if self._in_duckdb(ours + _where(keys)) is not ERROR:
-                good += keys
-            elif "Spark has a value here" not in self.last_error:
-                bad += keys
-                message = self.last_error
+    def _row_by_row(self, sql: str, ours: exp.Expr) -> str | None:
+        """Where the other engine ends with an error, Spark does, unless the translation leaves the value to Spark."""
+        name = self.engine.name
+        try:
+            good, wrong = self.other.row_by_row(ours)
+        except Failed as error:
+            return f"{name} ends with an error: {error}"
+        bad = [(key, why) for key, why in wrong if LEFT_TO_SPARK not in why]
         if len(good) < values.SIDE:
             return "there are no values to compare"
-        theirs = self._in_spark(sql + _where(good))
+        theirs = self._in_spark(sql + _where(row[0] for row in good))
         if theirs is ERROR:
             return "Spark alone ends with an error"
-        for key in bad[:: max(1, len(bad) // _ERRORS)]:
+        for key, why in bad[:: max(1, len(bad) // _ERRORS)]:
             if self._in_spark(sql + _where([key])) is not ERROR:
-                return f"DuckDB alone ends with an error: {message}"
-        return compared(theirs, self._in_duckdb(ours + _where(good)), False)
-
-    def _halves(self, ours: str, keys: list[int]) -> Iterable[list[int]]:
-        """Rows that go together, and single rows on which DuckDB ends with an error."""
-        if len(keys) == 1 or self._in_duckdb(ours + _where(keys)) is not ERROR:
-            yield keys
-            return
-        middle = len(keys) // 2
-        yield from self._halves(ours, keys[:middle])
-        yield from self._halves(ours, keys[middle:])
+                return f"{name} alone ends with an error: {why}"
+        return compared(theirs, good, False, name)
 
     def _in_spark(self, sql: str) -> Any:
         try:
@@ -108,25 +93,40 @@ class Both:
                 raise
             return ERROR
 
-    def _in_duckdb(self, sql: str) -> Any:
-        try:
-            return self.duckdb.execute(sql).fetchall()
-        except (duckdb.Error, ValueError, OverflowError) as error:
-            self.last_error = str(error).splitlines()[0]
-            return ERROR
-
 
 def columns_of(table: exp.Table) -> Columns:
-    assert table.name in ("vals", *_VIEWS), table
+    assert table.name in ("vals", *VIEWS), table
     return values.columns()
 
 
-def translated(sql: str, proof: Proof) -> tuple[str, list[str]]:
-    """In DuckDB's SQL, with the types that it has in Spark; Unlike, or a ValueError, if that cannot be done."""
-    query = translation.read(sql)
-    columns = translation.translate(query, columns_of, proof)
-    sql = query.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
-    return sql, [type_ for _, type_ in columns]
+def translated(sql: str, engine: Engine, proof: Proof | None = None) -> tuple[exp.Expr, list[str]]:
+    """For the engine, with the types that it has in Spark; Unlike, or a ValueError, if that cannot be done."""
+    query = read(sql)
+    columns = translate(query, columns_of, engine, proof)
+    query.sql(engine.dialect, unsupported_level=ErrorLevel.RAISE)
+    return query, [type_ for _, type_ in columns]
+
+
+class Used:
+    """The proof that is there, and what of it was asked for."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.forms: dict[str, str] = {}
+        self._proof = engine.proven()
+
+    def type_of(self, form: str, sql: str) -> str:
+        self.forms[form] = self._proof.type_of(form, sql)
+        return self.forms[form]
+
+
+def understood(case: str, engine: Engine) -> dict[str, str] | None:
+    """The forms of a case of which each is proven."""
+    used = Used(engine)
+    try:
+        translated(case, engine, used)
+    except (SqlglotError, ValueError):
+        return None
+    return used.forms
 
 
 def comparable(value: Any) -> Any:
@@ -156,13 +156,13 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and str(a) == str(b)
 
 
-def compared(theirs: Sequence[Any], mine: Sequence[Any], ordered: bool) -> str | None:
+def compared(theirs: Sequence[Any], mine: Sequence[Any], ordered: bool, engine: str) -> str | None:
     wanted, found = ([comparable(row) for row in rows] for rows in (theirs, mine))
     if not ordered:
         wanted, found = sorted(wanted, key=str), sorted(found, key=str)
     if len(wanted) != len(found):
-        return f"Spark has {len(wanted)} rows, DuckDB {len(found)}"
-    return next((f"Spark {a}, DuckDB {b}" for a, b in zip(wanted, found, strict=True) if not same(a, b)), None)
+        return f"Spark has {len(wanted)} rows, {engine} {len(found)}"
+    return next((f"Spark {a}, {engine} {b}" for a, b in zip(wanted, found, strict=True) if not same(a, b)), None)
 
 
 class Recorder:

@@ -1,8 +1,9 @@
-"""Writes src/mere/lake/query/proven.tsv: `python -m tests.lake.proof.write`, or `make proven`."""
+"""Writes what is proven for each engine: `python -m tests.lake.proof.write [duckdb] [trino]`, or `make proven`."""
 
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 import textwrap
 from collections import defaultdict
@@ -13,11 +14,14 @@ from typing import Any
 from sqlglot.errors import SqlglotError
 
 from mere.engine.translate import is_from_spark
-from mere.sql.duckdb.proven import FILE
-from tests.lake.proof.both import Both, Recorder, translated
+from mere.sql.duckdb import translate as for_duckdb
+from mere.sql.trino import translate as for_trino
+from tests.lake.proof.both import Both, Recorder, prepare, translated
 from tests.lake.proof.cases import cases
+from tests.lake.proof.engines import InDuckdb
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "proven.md"
+TRINO_DOCUMENT = DOCUMENT.with_name("proven-trino.md")
 # For some hundred rows, Spark needs neither compiled code nor several tasks.
 AT_ONCE = {
     "spark.sql.codegen.wholeStage": "false",
@@ -27,7 +31,8 @@ AT_ONCE = {
 }
 
 
-_PAGE = """# SQL that views and audits can use without Spark
+_PAGES = {
+    "DuckDB": """# SQL that views and audits can use without Spark
 
 Look up here whether `mere sql`, the gateway and `mere audit` can run an expression of a view or audit without Spark.
 They translate the forms below, and [refuse all others](sql.md#what-can-be-read). This page is generated: `make proven`
@@ -42,7 +47,23 @@ with its frame.
 
 Each with the types of its arguments.
 
-"""
+""",
+    "Trino": """# SQL of views that Trino can read
+
+Look up here whether a [view](kinds.md#view) can be [read from Trino](trino.md#views). mere translates the forms below,
+and refuses all others. This page is generated: `make proven` computes every case in Spark and in Trino, over NULL,
+empty, negative, NaN, huge and non-ASCII values and times, and lists what gave the same result everywhere.
+
+`decimal` stands for any precision; doubles agree up to rounding in the twelfth digit; dates and times are in the years
+10 to 9990. Operators have sqlglot's names: `add`, `eq`, `lte`, `nullsafeeq` (`<=>`). `… over` is a window function
+with its frame.
+
+## Functions and operators
+
+Each with the types of its arguments.
+
+""",
+}
 
 
 def prove(both: Both, tried: Iterable[str], proven: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -72,7 +93,7 @@ def _tried(both: Both, case: str, recorder: Recorder) -> str | None:
             raise
         return "Spark does not know it"
     try:
-        ours, inferred = translated(case, recorder)
+        ours, inferred = translated(case, both.engine, recorder)
     except (SqlglotError, ValueError, AssertionError) as error:
         return f"not translated: {str(error).splitlines()[0]}"
     if [each for each in inferred if each != "void"] != [each for each in types if each != "void"]:
@@ -85,8 +106,8 @@ def text(proven: dict[str, str]) -> str:
     return "".join(f"{form}\t{type_}\n" for form, type_ in sorted(proven.items()))
 
 
-def document(proven: dict[str, str]) -> str:
-    """docs/proven.md: each function, operator and clause with the types of its arguments."""
+def document(proven: dict[str, str], engine: str) -> str:
+    """docs/proven.md, or docs/proven-trino.md: each function, operator and clause with the types of its arguments."""
     calls: dict[str, list[str]] = defaultdict(list)
     clauses: list[str] = []
     for form in sorted(proven):
@@ -96,7 +117,7 @@ def document(proven: dict[str, str]) -> str:
         else:
             calls[f"{found[1]}{found[3]}"].append(found[2] or "()")
     lines = [_wrapped(f"- `{name}`: ", kinds) for name, kinds in calls.items()]
-    return _PAGE + "\n".join(lines) + "\n\n## Clauses\n\n" + _wrapped("", clauses) + "\n"
+    return _PAGES[engine] + "\n".join(lines) + "\n\n## Clauses\n\n" + _wrapped("", clauses) + "\n"
 
 
 def _wrapped(begin: str, forms: list[str]) -> str:
@@ -105,21 +126,37 @@ def _wrapped(begin: str, forms: list[str]) -> str:
     return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def main() -> None:
+def main(*engines: str) -> None:
     from mere import Lake, session
+    from tests.lake.proof.served import in_trino
+    from tests.services.trino import Trino
 
     with tempfile.TemporaryDirectory() as folder, Lake.create(Path(folder) / "lake") as lake:
         with session(lake, "main") as opened:
             spark: Any = opened.spark
             for name, value in AT_ONCE.items():
                 spark.conf.set(name, value)
-            proven, refused = prove(Both(spark), cases(), {})
-    FILE.write_text(text(proven), encoding="utf-8")
-    DOCUMENT.write_text(document(proven), encoding="utf-8")
+            prepare(spark)
+            if "duckdb" in engines:
+                _write(Both(spark, InDuckdb(spark)), for_duckdb.FILE, DOCUMENT)
+            if "trino" in engines:
+                server = Trino(Path(folder) / "trino")
+                server.start()
+                try:
+                    with in_trino(server, lake, spark) as trino:
+                        _write(Both(spark, trino), for_trino.FILE, TRINO_DOCUMENT)
+                finally:
+                    server.stop()
+
+
+def _write(both: Both, file: Path, page: Path) -> None:
+    proven, refused = prove(both, cases(), {})
+    file.write_text(text(proven), encoding="utf-8")
+    page.write_text(document(proven, both.engine.name), encoding="utf-8")
     for case, why in refused.items():
         print(f"{case}\n    {why}")
-    print(f"{len(proven)} forms are proven; {len(refused)} cases are not")
+    print(f"{both.engine.name}: {len(proven)} forms are proven; {len(refused)} cases are not")
 
 
 if __name__ == "__main__":
-    main()
+    main(*(sys.argv[1:] or ["duckdb", "trino"]))

@@ -12,6 +12,7 @@ from mere.errors import ReadOnlyRef, TableNotFound, Unguarded
 from mere.lake import faults
 from mere.lake.lake import Lake
 from mere.lake.log.commits import CommitKind, Stats
+from mere.lake.storage.port import local_path
 from tests.conftest import OpenSession
 from tests.lake import iceberg_tables
 from tests.lake.foreign import Foreign
@@ -111,4 +112,4 @@ def test_engines_read_what_was_set_on_tables_and_views(tmp_path: Path, spark_on:
         spark.sql("INSERT INTO gold.t VALUES (3, 'x', date'2024-01-01')")
         assert spark.sql("SELECT count(*) FROM gold.v").collect()[0][0] == 3
         assert lake.at().metadata("gold.t").properties["mere.state"] == "one"
-        assert orjson.loads(Path(lake.at().pointer("gold.v")).read_bytes())["properties"]["mere.state"] == "two"
+        assert orjson.loads(local_path(lake.at().pointer("gold.v")).read_bytes())["properties"]["mere.state"] == "two"

@@ -321,3 +321,21 @@ def test_an_instant_is_followed_through_models_contracts_and_the_lake(project: M
     )
     (finding,) = findings(project({**TIMES, "models/gold/x.sql": history}))
     assert "valid_from is an instant" in finding.message
+
+
+def test_a_view_that_trino_cannot_read_is_told_of_where_the_profile_names_one(project: MakeProject) -> None:
+    folder = project(
+        {
+            "models/gold/v.sql": "-- kind: view\nSELECT id, initcap(customer) AS c FROM bronze.people",
+            "models/gold/w.sql": "-- kind: view\nSELECT id, customer FROM bronze.people",
+            "models/gold/x.sql": "-- kind: view\nSELECT id, initcap(customer) AS c FROM bronze.later",
+        }
+    )
+    with Lake.create(folder.path / "lake") as lake:
+        write(lake, "bronze.people", ROWS)
+        tables = lake.at()
+        told = check(folder.path, (), None, tables, for_trino=True).findings
+        (found_,) = [each for each in told if each.rule is Rule.NOT_IN_TRINO]
+        assert (found_.model, found_.is_error) == ("gold.v", False)
+        assert found_.message.startswith("cannot be read from Trino: `INITCAP(customer)` is not proven")
+        assert [each for each in check(folder.path, (), None, tables).findings if each.rule is Rule.NOT_IN_TRINO] == []

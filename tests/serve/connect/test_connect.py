@@ -162,7 +162,10 @@ def test_trino_s_file_takes_the_token_from_the_environment(place: tuple[Place, s
     found = dict(parser["catalog"])
     assert found["iceberg.rest-catalog.oauth2.token"] == "${ENV:MERE_TOKEN}"
     assert (found["connector.name"], found["iceberg.catalog.type"]) == ("iceberg", "rest")
-    assert (found["iceberg.rest-catalog.uri"], found["iceberg.rest-catalog.warehouse"]) == (place[0].uri, "dev")
+    assert (found["iceberg.rest-catalog.uri"], found["iceberg.rest-catalog.warehouse"]) == (
+        f"{place[0].uri}/trino/dev",
+        "dev",
+    )
 
 
 def test_flink_is_given_one_statement(place: tuple[Place, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ class Rest:
 
     port: int
     log: io.StringIO
+    postgres: int = 0  # the port of the gateway beside it
     session: requests.Session = field(default_factory=requests.Session)
 
     @property
@@ -70,8 +71,8 @@ def serving(
 ) -> Iterator[Rest]:
     log = io.StringIO()
     http = HttpEndpoint([mounted(lake), *beside], users, roles, tokens=tokens)
-    with served(LakeBackend(lake, roles), Policy(users), Log(log), beside=[http]):
-        rest = Rest(http.port, log)
+    with served(LakeBackend(lake, roles), Policy(users), Log(log), beside=[http]) as running:
+        rest = Rest(http.port, log, running.port)
         with rest.session:
             yield rest
 

@@ -7,48 +7,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlglot.errors import SqlglotError
 
 from mere.engine.session import Session
 from mere.lake.lake import Lake
 from mere.sql.duckdb.menders import ALIKE_IN_CASE
-from mere.sql.duckdb.proven import FILE, Proven, proven
-from tests.lake.proof.both import Both, translated
+from mere.sql.duckdb.translate import ENGINE, FILE, proven
+from tests.lake.proof.both import Both, prepare, translated, understood
 from tests.lake.proof.cases import cases
+from tests.lake.proof.engines import InDuckdb
 from tests.lake.proof.write import AT_ONCE, DOCUMENT, document, prove, text
-
-
-class Used:
-    """The proof that is there, and what of it was asked for."""
-
-    def __init__(self) -> None:
-        self.forms: dict[str, str] = {}
-
-    def type_of(self, form: str, sql: str) -> str:
-        self.forms[form] = proven().type_of(form, sql)
-        return self.forms[form]
-
-
-def understood(case: str) -> dict[str, str] | None:
-    """The forms of a case of which each is proven."""
-    used = Used()
-    try:
-        translated(case, used)
-    except (SqlglotError, ValueError):
-        return None
-    return used.forms
 
 
 def test_every_line_is_proven_by_a_case_and_in_order() -> None:
     """A line that somebody wrote by hand has no case that proves it."""
     used: dict[str, str] = {}
     for case in cases():
-        used |= understood(case) or {}
+        used |= understood(case, ENGINE) or {}
     assert text(used) == FILE.read_text(encoding="utf-8")
 
 
 def test_the_page_lists_what_the_file_says() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == document(Proven.read().forms)
+    assert DOCUMENT.read_text(encoding="utf-8") == document(proven().forms, "DuckDB")
 
 
 @pytest.fixture
@@ -58,15 +37,16 @@ def both(tmp_path: Path, spark_on: Callable[..., Session]) -> Iterator[Both]:
         before = {name: str(session.spark.conf.get(name)) for name in AT_ONCE}
         for name, value in AT_ONCE.items():
             session.spark.conf.set(name, value)
-        yield Both(session.spark)
+        prepare(session.spark)
+        yield Both(session.spark, InDuckdb(session.spark))
         for name, value in before.items():
             session.spark.conf.set(name, value)
 
 
 def test_a_sample_of_the_cases_still_gives_the_same_values(both: Both) -> None:
-    chosen = [case for case in cases() if understood(case) is not None]
+    chosen = [case for case in cases() if understood(case, ENGINE) is not None]
     for case in random.Random(15).sample(chosen, 25):
-        ours, _ = translated(case, proven())
+        ours, _ = translated(case, ENGINE)
         assert both.differs(case, ours) is None, case
 
 
@@ -74,9 +54,11 @@ def test_letters_are_made_great_and_small_alike_wherever_that_is_not_left_to_spa
     every = "".join(chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000)
     letters = "select unnest(string_split(?, '')) as letter"
     alike = f"select string_agg(letter, '' order by letter) from ({letters}) where regexp_full_match(letter, ?)"
-    ((text_,),) = both.duckdb.execute(alike, [every, ALIKE_IN_CASE]).fetchall()
+    assert isinstance(both.other, InDuckdb)
+    connection = both.other.connection
+    ((text_,),) = connection.execute(alike, [every, ALIKE_IN_CASE]).fetchall()
     assert len(text_) > 20_000
-    ((upper, lower),) = both.duckdb.execute("select upper($1), lower($1)", [text_]).fetchall()
+    ((upper, lower),) = connection.execute("select upper($1), lower($1)", [text_]).fetchall()
     theirs = both.spark.sql("select upper(:t), lower(:t)", args={"t": text_}).collect()
     assert (upper, lower) == tuple(theirs[0])
 
@@ -86,4 +68,4 @@ def test_all_of_the_file_is_what_the_cases_prove(both: Both) -> None:
     found, refused = prove(both, cases(), {})
     assert text(found) == FILE.read_text(encoding="utf-8")
     # One case never proves what another refutes.
-    assert [case for case in refused if understood(case) is not None and "not know" not in refused[case]] == []
+    assert [case for case in refused if understood(case, ENGINE) is not None and "not know" not in refused[case]] == []

@@ -16,9 +16,9 @@ from mere.project.graph import Graph
 from mere.project.kinds import Kind
 from mere.project.lineage import ColumnName, Lineage, reached
 from mere.project.model import Input, Model, Sql
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.lineage.derivation import Origins, Relation
 from mere.sql.lineage.relations import relation_of
+from mere.sql.spark.read import SparkView
 
 T, U = TableName("s", "t"), TableName("s", "u")
 SCHEMAS: Mapping[TableName, tuple[str, ...]] = {T: ("id", "a", "b", "c", "items"), U: ("id", "k", "Z")}
@@ -465,7 +465,7 @@ def check_that_the_rest_does_not_matter(
             assert connection.execute(wanted).fetchall() == before, (column, used)
 
 
-@settings(max_examples=25)
+@settings(max_examples=60)
 @given(projects(), DATA, DATA)
 def test_what_is_outside_of_the_lineage_never_changes_a_column(
     models: dict[str, Written], data: dict[str, list[list[int]]], others: dict[str, list[list[int]]]

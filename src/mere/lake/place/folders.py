@@ -27,6 +27,12 @@ def uri(location: str) -> str:
     return location if is_s3(location) else f"file://{local_path(location)}"
 
 
+def for_engines(warehouse: str) -> str:
+    """A warehouse as engines are told of it: by a URI, for there are some that read no path without one. Those that
+    take a path apart are not given one with letters that end it."""
+    return warehouse if set(warehouse) & set("?#%") else uri(warehouse)
+
+
 def is_fresh(location: str, warehouse: str, table: TableName) -> bool:
     """Whether `fresh` has given it to this table: then nobody else has it."""
     ours = fresh(warehouse, table)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mere.lake.iceberg.metadata import Json
 from mere.lake.iceberg.types import TypeVisitor
-from mere.sql.duckdb.types import UNKNOWN
+from mere.sql.spark.types import UNKNOWN
 from mere.sql.spelling.standard import quoted
 
 _TYPES = {

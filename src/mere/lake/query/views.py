@@ -14,8 +14,8 @@ from mere.errors import QueryError
 from mere.lake.iceberg.metadata import Json, Metadata
 from mere.lake.query.types import columns, spark_type
 from mere.names import TableName
-from mere.sql.duckdb.types import Columns
 from mere.sql.outside import outside
+from mere.sql.spark.types import Columns
 from mere.sql.spelling.standard import quoted
 
 if TYPE_CHECKING:
@@ -42,23 +42,22 @@ def translate(name: str, view: Metadata, place: Place, lookup: Lookup, schema: S
     """The view's query for DuckDB, its tables named in full, as `place` says; `schema`: of a table that it reads."""
     import sqlglot
 
-    from mere.sql.duckdb import translate as spark
+    from mere.sql.duckdb.translate import translate as for_duckdb
+    from mere.sql.spark.read import read
 
     version = view.view_version
     representation = _representation(name, version)
     dialect = representation.get("dialect", "spark").lower()
     try:
         is_spark = dialect == "spark"
-        query = (
-            spark.read(representation["sql"]) if is_spark else sqlglot.parse_one(representation["sql"], dialect=dialect)
-        )
+        query = read(representation["sql"]) if is_spark else sqlglot.parse_one(representation["sql"], dialect=dialect)
         if (
             not is_spark and (why := outside(query, dialect)) is not None
         ):  # of Spark's, all is refused that is not proven
             raise _outside(name, why)
-        tables = _qualified(name, query, version, place, lookup)
+        tables = qualified(name, query, version, place, lookup)
         if is_spark:
-            spark.translate(query, lambda table: columns_of(schema(tables[id(table)])))
+            for_duckdb(query, lambda table: columns_of(schema(tables[id(table)])))
         sql = query.sql(dialect=_OURS, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise untranslatable(name, str(error).splitlines()[0], dialect) from error
@@ -97,7 +96,7 @@ def _representation(name: str, version: Json) -> Json:
     return known[0]
 
 
-def _qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: Lookup) -> dict[int, TableName]:
+def qualified(view: str, query: exp.Expr, version: Json, place: Place, lookup: Lookup) -> dict[int, TableName]:
     """Write every table's name in full; which node of the query means which table."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope

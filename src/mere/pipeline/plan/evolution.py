@@ -117,7 +117,7 @@ def query_columns(model: Model, facts: Facts, moved: set[str]) -> tuple[str, ...
     from sqlglot import parse_one
 
     from mere.sql.columns import output_columns
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     schemas = {
         each.table: tuple(column.name for column in facts.columns(each.table))

@@ -149,7 +149,7 @@ def with_updates(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 def _columns_in(expressions: Collection[str], schema: StructType) -> list[str]:
     from sqlglot import exp, parse_one
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     trees = [parse_one(text, dialect=SparkView) for text in expressions]
     names = {column.parts[0].name.casefold() for tree in trees for column in tree.find_all(exp.Column)}

@@ -92,7 +92,7 @@ def changing_rules(model: Model) -> Iterator[Finding]:
     from sqlglot import exp, parse_one
 
     from mere.audits.rules import Assert
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     for audit in model.audits:
         if not audit.quarantine or model.kind is Kind.SOURCE:

@@ -12,6 +12,7 @@ from mere.names import TableName
 from mere.project.cases import read_cases
 from mere.project.check.examine import Examiner
 from mere.project.check.findings import Finding
+from mere.project.check.trino import not_in_trino
 from mere.project.graph import Graph
 from mere.project.load import Files, Loader
 from mere.project.model import Model, Sql
@@ -34,8 +35,10 @@ def check(
     patterns: Iterable[str] = (),
     variables: Mapping[str, str] | None = None,
     tables: TableSet | None = None,
+    *,
+    for_trino: bool = False,
 ) -> Checked:
-    """`tables`: a ref of the lake, whose tables and their columns are then known."""
+    """`tables`: a ref of the lake, whose tables and their columns are then known. `for_trino`: it reads the views."""
     loader = Loader(folder, variables or {})
     try:
         graph = loader.load()
@@ -47,7 +50,11 @@ def check(
     found = [
         finding
         for model in graph.models.values()
-        for finding in (*examiner.examine(model), *examiner.unknown_tables(model))
+        for finding in (
+            *examiner.examine(model),
+            *examiner.unknown_tables(model),
+            *(not_in_trino(model, tables) if for_trino and tables is not None else ()),
+        )
         if model.name in chosen and finding.rule not in model.off
     ]
     examiner.save()

@@ -129,7 +129,7 @@ class Examiner:
             from mere.project.check.changing import changing_sql
             from mere.project.check.instants import clocks_of_query, turned_into_instants
             from mere.sql.columns import output_columns, star_over_table
-            from mere.sql.duckdb.translate import SparkView
+            from mere.sql.spark.read import SparkView
 
             tree = parse_one(model.body.text, dialect=SparkView)
             findings += self._unknown_in(model, model.body, tree)
@@ -284,7 +284,7 @@ def _columns_in(text: str) -> list[str]:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
 
     try:
         return [each.parts[0].name for each in parse_one(text, dialect=SparkView).find_all(exp.Column)]
@@ -307,7 +307,7 @@ def _audit_queries(audit: Audit, table: TableName) -> Iterator[exp.Expr]:
     """Its SQL, each part of it as a query of the audited table."""
     from sqlglot import parse_one
 
-    from mere.sql.duckdb.translate import SparkView
+    from mere.sql.spark.read import SparkView
     from mere.sql.spelling.spark import name_of
 
     name = name_of(table)

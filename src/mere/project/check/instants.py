@@ -16,8 +16,8 @@ from mere.project.check.findings import Finding, about, position
 from mere.project.clocks import Clock, Clocks
 from mere.project.model import Model, Sql
 from mere.project.rules import Rule
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.scopes import sources_of, table_name
+from mere.sql.spark.read import SparkView
 
 _OF_CAST = {
     exp.DType.DATE: Clock.DAY,

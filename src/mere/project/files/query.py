@@ -15,10 +15,10 @@ from sqlglot.tokenizer_core import TokenType
 from mere.errors import ConfigError
 from mere.names import TableName
 from mere.project.problems import Problems
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.mixing import outputs
 from mere.sql.repeats import met_again
 from mere.sql.scopes import table_name
+from mere.sql.spark.read import SparkView
 from mere.sql.windows import BOUNDS, Times
 from mere.windows import Grain
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from mere.config import S3Settings
 from mere.errors import UsageError
 from mere.names import RefExpression
 
@@ -24,6 +25,7 @@ class Place:
     tls: bool = False
     trusted: bool = False  # this machine is let in without a token
     on_s3: bool = False  # the files of the lake
+    s3: S3Settings | None = field(default=None, repr=False)  # where that is, if it is known here
 
     def __post_init__(self) -> None:
         RefExpression.parse(self.ref)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from mere.engine.jvm import jars
+from mere.serve.connect import trino
 from mere.serve.connect.place import TOKEN, Place
 from mere.sql.spelling.standard import literal
 
@@ -105,22 +106,7 @@ def _assigned(name: str, expression: list[str]) -> list[str]:
 
 
 def _trino(place: Place) -> str:
-    settings = {
-        "connector.name": "iceberg",
-        "iceberg.catalog.type": "rest",
-        "iceberg.rest-catalog.uri": place.uri,
-        "iceberg.rest-catalog.warehouse": place.ref,
-    }
-    if not place.trusted:
-        settings |= {
-            "iceberg.rest-catalog.security": "OAUTH2",
-            "iceberg.rest-catalog.oauth2.token": f"${{ENV:{TOKEN}}}",
-        }
-    if place.on_s3:
-        settings |= {"fs.native-s3.enabled": "true", "iceberg.rest-catalog.vended-credentials-enabled": "true"}
-    else:
-        settings["fs.hadoop.enabled"] = "true"
-    return _lines(f"# etc/catalog/{place.catalog}.properties", *(f"{key}={value}" for key, value in settings.items()))
+    return trino.as_file(place.catalog, trino.by_rest(place))
 
 
 def _flink(place: Place) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, unquote_plus
@@ -21,6 +22,7 @@ from mere.serve.http.authentication import Credentials
 from mere.serve.http.errors import HttpError, of_any, shortened
 
 PATH = "/iceberg/v1/oauth/tokens"
+_PATH = re.compile(r"/iceberg(/trino/[^/]+)?/v1/oauth/tokens")
 _LARGEST = 64 << 10  # bytes
 _TYPE = "urn:ietf:params:oauth:token-type:access_token"
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -36,7 +38,7 @@ class OAuth:
         self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] != PATH or scope["method"] != "POST":
+        if not _PATH.fullmatch(scope["path"]) or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
         try:

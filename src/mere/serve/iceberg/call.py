@@ -55,6 +55,11 @@ class Call:
         return self.warehouses.at(name, self.access)
 
     @property
+    def trino(self) -> str | None:
+        """The name of the catalog in Trino, if it is Trino that asks."""
+        return unquote(self.path["trino"]) if "trino" in self.path else None
+
+    @property
     def namespace(self) -> str:
         return one_level(unquote(self.path["namespace"]).split(SEPARATOR))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import orjson
 from starlette.responses import Response
 
 from mere.errors import InvalidName, NamespaceExists, NamespaceNotEmpty
 from mere.lake.log.commits import Change, CommitKind, Entry, Key, Kind, Space
+from mere.lake.place import folders
 from mere.names import TableName, check_new_table
 from mere.serve.http.answering import json_response
 from mere.serve.http.errors import HttpError, bad_request
@@ -28,7 +31,11 @@ def list_(call: Call) -> Response:
 
 
 def load(call: Call) -> Response:
-    properties = call.warehouse.properties(call.namespace)
+    properties = dict(call.warehouse.properties(call.namespace))
+    if call.trino is not None:
+        # Without it, Trino asks for a table that is made at once, and then finds the files that it has: an error. The
+        # server chooses the folder all the same.
+        properties.setdefault("location", posixpath.join(folders.uri(call.lake.warehouse), call.namespace))
     return json_response({"namespace": [call.namespace], "properties": properties})
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mere.lake.lake import Lake
 
 PATH = "/iceberg"
+TRINO = "/trino/{trino}"  # below it the same, for a Trino that has the ref as a catalog of this name
 _THREADS = 8
 
 _REF = "/v1/{prefix}"
@@ -62,7 +63,7 @@ def mounted(lake: Lake, threads: int = _THREADS) -> Mount:
     found |= {name: once(handler) for name, handler in found.items() if _writes(name)}
     # A route for GET takes HEAD, too, unless another one has come before it.
     names = sorted(found, key=lambda name: not name.startswith("HEAD"))
-    routes = [_route(name, answering.endpoint(found[name])) for name in names]
+    routes = [_route(name, answering.endpoint(found[name]), below) for below in ("", TRINO) for name in names]
     return Mount(PATH, app=Encoded(routes))
 
 
@@ -70,6 +71,6 @@ def _writes(name: str) -> bool:
     return name.startswith(("POST", "DELETE")) and not name.endswith(("/metrics", "/sign"))
 
 
-def _route(name: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
+def _route(name: str, endpoint: Callable[[Request], Awaitable[Response]], below: str) -> Route:
     method, _, path = name.partition(" ")
-    return Route(path, endpoint, methods=[method])
+    return Route(f"{below}{path}", endpoint, methods=[method])

@@ -142,6 +142,7 @@ class Target:
         requirements.check(str(table), before.raw, required)
         if kind is Kind.VIEW:
             self.check_view(table)
+            updates = [self.following(each) for each in updates]
         draft = (TableDraft if kind is Kind.TABLE else ViewDraft)(before.raw, now_ms())
         if kind is Kind.TABLE:
             updates = _in_place(updates)
@@ -153,6 +154,15 @@ class Target:
             draft.apply(_guards(draft.raw))
         raw = draft.finished(before.location) if isinstance(draft, TableDraft) else draft.finished()
         return self._unwritten(table, kind, before, before.successor(raw))
+
+    def following(self, given: Json) -> Json:
+        """What makes a view, without the catalog as which Trino has the ref: a view follows the ref that it is on."""
+        version = given.get("view-version")
+        if self._call.trino is None or not isinstance(version, dict):
+            return given
+        if version.get("default-catalog") != self._call.trino:
+            return given
+        return {**given, "view-version": {name: each for name, each in version.items() if name != "default-catalog"}}
 
     def _staged(self, table: TableName, updates: list[Json], required: list[Json]) -> Unwritten:
         self.require_free(table, Kind.TABLE)
@@ -250,6 +260,7 @@ class Target:
 
     def _unwritten(self, table: TableName, kind: Kind, before: Metadata | None, after: Metadata) -> Unwritten:
         names = {ref.name for ref in self._store.refs()} if kind is Kind.VIEW else set()
+        names |= {self._call.trino} if self._call.trino else set()
         guard = Guard(self._lake.reader, self.ref.name, names, self.ref.name)
         return Unwritten(table, kind, before, guard.better(Key.of(table), kind, after) or after)
 

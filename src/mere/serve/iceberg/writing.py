@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.responses import Response
@@ -57,7 +57,7 @@ def written(call: Call, branch: Ref, find: Callable[[], Write]) -> Response:
         found = find()
         receipt = _receipt(call, found.answer)
         if found.changes:
-            message = f"{found.message}{_engine(call.headers)}"
+            message = f"{found.message}{_engine(call)}"
             author, reads = call.access.caller.name, found.reads
             edit = Edit(branch.name, found.kind, tuple(found.changes), author, message, reads=reads, receipt=receipt)
             call.about["commit"] = call.lake.store.commit(edit).short_id
@@ -143,8 +143,23 @@ def _digest(call: Call) -> str:
     return hashlib.sha256(call.body).hexdigest()[:32]
 
 
-def _engine(headers: Mapping[str, str]) -> str:
-    """By which program, as it says itself."""
+def _engine(call: Call) -> str:
+    """By which program, as it says itself; Trino says of its snapshots only, also for whom it works."""
+    headers = call.headers
     named = headers.get("x-client-version") or headers.get("user-agent", "").partition(" ")[0].partition("(")[0]
+    if call.trino is not None:
+        named = " ".join(["Trino", *_of_trino(call)])
     shown = "".join(each for each in named[:60] if each.isprintable())
     return f" ({shown})" if shown else ""
+
+
+def _of_trino(call: Call) -> Iterator[str]:
+    """Its version, and its user."""
+    updates = call.json.get("updates") if call.body else None
+    snapshots = [each.get("snapshot") for each in updates or () if isinstance(each, dict)]
+    summaries = [each["summary"] for each in snapshots if each and isinstance(each.get("summary"), dict)]
+    said = summaries[0] if summaries else {}
+    if "engine-version" in said:
+        yield str(said["engine-version"])
+    if "trino_user" in said:
+        yield f"for {said['trino_user']}"

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from mere.sql.duckdb.pieces import INTEGERS, call, cast_to, number, or_error, raw
-from mere.sql.duckdb.proven import Unlike
-from mere.sql.duckdb.results import TYPE, type_of
-from mere.sql.duckdb.types import decimal, size_of
+from mere.sql.duckdb.pieces import cast_to, or_error, raw
+from mere.sql.spark.pieces import INTEGERS, call, number
+from mere.sql.spark.proven import Unlike
+from mere.sql.spark.results import TYPE, type_of
+from mere.sql.spark.types import decimal, size_of
 
 _ZERO = exp.Literal.string("Division by zero, which is an error in Spark, too")
 

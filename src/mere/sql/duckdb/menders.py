@@ -8,10 +8,12 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from mere.sql.duckdb import arithmetic
-from mere.sql.duckdb.pieces import INTEGERS, call, cast_to, number, or_error, raw, text
-from mere.sql.duckdb.proven import Unlike
-from mere.sql.duckdb.results import type_of
-from mere.sql.duckdb.types import decimal, in_duckdb
+from mere.sql.duckdb.pieces import cast_to, or_error, raw
+from mere.sql.duckdb.types import in_duckdb
+from mere.sql.spark.pieces import INTEGERS, call, number, text
+from mere.sql.spark.proven import Unlike
+from mere.sql.spark.results import type_of
+from mere.sql.spark.types import decimal
 
 _DIRECTIVE = re.compile(r"%-?[A-Za-z](?:strict)?")
 _OUTSIDE = exp.Literal.string("There is no element of an array with that index, which is an error in Spark, too")

@@ -1,27 +1,16 @@
-"""The building blocks of the translation: calls, casts, literals."""
+"""The building blocks of the translation for DuckDB."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
+from mere.sql.spark.pieces import call
+
 DIFFERS = exp.Literal.string("Spark has a value here that DuckDB cannot be shown to have: read the view with Spark")
 
 
 def cast_to(value: exp.Expr, type_: str) -> exp.Cast:
     return exp.Cast(this=value, to=exp.DataType.build(type_, dialect="duckdb"))
-
-
-def call(function: str, *values: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=function, expressions=[value.copy() for value in values])
-
-
-def text(text: str) -> exp.Expr:
-    return exp.Literal.string(text)
-
-
-def number(text: str | int) -> exp.Expr:
-    return exp.Literal.number(text)
 
 
 def or_error(condition: exp.Expr, value: exp.Expr, message: exp.Expr = DIFFERS) -> exp.Expr:

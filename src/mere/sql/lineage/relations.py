@@ -12,7 +12,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from mere.names import TableName
-from mere.sql.duckdb.translate import SparkView
 from mere.sql.lineage.derivation import (
     NO_ORIGINS,
     NOTHING,
@@ -30,6 +29,7 @@ from mere.sql.lineage.derivation import (
 from mere.sql.lineage.expressions import Expressions
 from mere.sql.lineage.pivots import pivoted
 from mere.sql.lineage.resolve import Ctes, Frame, Source
+from mere.sql.spark.read import SparkView
 
 ColumnsOf = Callable[[TableName], tuple[str, ...] | None]
 NO_CTES: Ctes = {}

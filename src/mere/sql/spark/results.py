@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mere.sql.duckdb import forms
-from mere.sql.duckdb.proven import Unlike
-from mere.sql.duckdb.types import INTEGERS, decimal_result, size_of
+from mere.sql.spark import forms
+from mere.sql.spark.proven import Unlike
+from mere.sql.spark.types import INTEGERS, decimal_result, size_of
 
 TYPE = "spark_type"  # in the meta of an expression
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from mere.sql.duckdb.types import named
+from mere.sql.spark.types import named
 
 NAME = "spark_name"  # in a node's meta: the function as it was written
 # They have as many arguments as one likes, of which each is like the others.

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mere.sql.duckdb import forms
-from mere.sql.duckdb.forms import form_of, interval_text
-from mere.sql.duckdb.proven import Proof, Unlike
-from mere.sql.duckdb.results import TYPE, decimal_type, literal_type, type_of
-from mere.sql.duckdb.types import Columns, decimal, decimal_result, fields, named, size_of
+from mere.sql.spark import forms
+from mere.sql.spark.forms import form_of, interval_text
+from mere.sql.spark.proven import Proof, Unlike
+from mere.sql.spark.results import TYPE, decimal_type, literal_type, type_of
+from mere.sql.spark.types import Columns, decimal, decimal_result, fields, named, size_of
 
 ColumnsOf = Callable[[exp.Table], Columns]
 
@@ -25,6 +25,9 @@ _SELECT = frozenset(
         *("qualify", "windows", "order", "limit", "offset", "kind", "operation_modifiers"),
     }
 )
+# In the meta of a node, for engines that have to be told what Spark finds by itself:
+ALIASED = "spark_alias"  # a column that is a name of the SELECT list
+KEYS = "spark_keys"  # of GROUP BY ALL the places of its keys in the SELECT list, of USING the types of its columns
 _INNER = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
@@ -78,9 +81,10 @@ def _field(columns: Columns, parts: Sequence[str]) -> str | None:
 class Inference:
     """Writes the type of every expression into its meta; raises Unlike where something is not proven."""
 
-    def __init__(self, columns_of: ColumnsOf, proof: Proof) -> None:
+    def __init__(self, columns_of: ColumnsOf, proof: Proof, engine: str) -> None:
         self._columns_of = columns_of
         self._proof = proof
+        self._engine = engine
 
     def query(self, node: exp.Expr, ctes: dict[str, Columns], outer: Frame | None = None) -> Columns:
         ctes = self._with(node, ctes, outer)
@@ -99,7 +103,7 @@ class Inference:
         for arg, value in node.args.items():
             if value and arg not in known:
                 raise Unlike(
-                    f"{arg.rstrip('_')} in `{node.sql('spark')[:60]}` is not proven to mean the same in DuckDB"
+                    f"{arg.rstrip('_')} in `{node.sql('spark')[:60]}` is not proven to mean the same in {self._engine}"
                 )
 
     def _prove(self, form: str, node: exp.Expr) -> str:
@@ -194,7 +198,7 @@ class Inference:
             if len({tuple(row) for row in types}) > 1:
                 raise Unlike("the rows of VALUES have different types")
             return node.alias, _renamed([(f"col{at}", type_) for at, type_ in enumerate(types[0], 1)], alias)
-        raise Unlike(f"`{node.sql('spark')[:60]}` in FROM is not proven to mean the same in DuckDB")
+        raise Unlike(f"`{node.sql('spark')[:60]}` in FROM is not proven to mean the same in {self._engine}")
 
     def _join(self, join: exp.Join, frame: Frame) -> None:
         self._only(join, "this", "on", "using", "side", "kind", "method")
@@ -209,6 +213,7 @@ class Inference:
                 raise Unlike(f"`{name}` of USING has two types")
             self._prove(f"eq({named(sides[0])}, {named(sides[0])})", join)
             frame.merged.add(name.lower())
+            join.meta.setdefault(KEYS, []).append(sides[0])
         (frame.hidden if join.kind in ("SEMI", "ANTI") else frame.sources).append(source)
         if join.args.get("on") is not None:
             self._condition(join.args["on"], frame)
@@ -223,7 +228,7 @@ class Inference:
             or not isinstance(function, exp.Explode)
             or type(function) is not exp.Explode
         ):
-            raise Unlike(f"`{node.sql('spark').strip()[:60]}` is not proven to mean the same in DuckDB")
+            raise Unlike(f"`{node.sql('spark').strip()[:60]}` is not proven to mean the same in {self._engine}")
         type_ = self.value(function.this, frame)
         if not type_.startswith("array<"):
             raise Unlike("only arrays are exploded")
@@ -254,9 +259,10 @@ class Inference:
         self._only(group, "expressions", "all")
         if group.args.get("all"):
             self._prove("group by all", group)
+            group.meta[KEYS] = [at for at, each in enumerate(node.expressions, 1) if each.find(exp.AggFunc) is None]
         keys = list(_grouping_keys(group.expressions))
         if group.expressions and not keys:
-            raise Unlike("a GROUP BY of no key at all is not proven to mean the same in DuckDB")
+            raise Unlike(f"a GROUP BY of no key at all is not proven to mean the same in {self._engine}")
         for how, key in keys:
             if isinstance(key, exp.Literal) and key.is_int:
                 type_ = self.value(node.expressions[int(key.name) - 1], frame)
@@ -325,6 +331,7 @@ class Inference:
             if (found := around.find(parts)) is not None:
                 return found
             if len(parts) == 1 and parts[0].lower() in around.aliases:
+                node.meta[ALIASED] = True
                 return str(around.aliases[parts[0].lower()].meta[TYPE])
             around = around.outer
         raise Unlike(f"the type of `{'.'.join(parts)}` is not known")

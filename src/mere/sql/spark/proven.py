@@ -1,19 +1,16 @@
-"""What was proven to give the same values in DuckDB as in Spark: `proven.tsv`, written by tests/lake/proof.
+"""What was proven to give the same values in another engine as in Spark: a `proven.tsv`, written by tests/lake/proof.
 
 A line is a form and the type of its value. What has no line is not translated.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-FILE = Path(__file__).with_name("proven.tsv")
-
 
 class Unlike(ValueError):
-    """A view says something of which it is not proven that DuckDB gives the same values."""
+    """A query says something of which it is not proven that the engine gives the same values."""
 
 
 class Proof(Protocol):
@@ -25,22 +22,18 @@ class Proof(Protocol):
 class Proven:
     """By the file."""
 
-    def __init__(self, forms: dict[str, str]) -> None:
+    def __init__(self, forms: dict[str, str], engine: str) -> None:
         self.forms = forms
+        self._engine = engine
 
     @classmethod
-    def read(cls) -> Proven:
-        lines = (line.partition("\t") for line in FILE.read_text(encoding="utf-8").splitlines())
-        return cls({form: type_ for form, _, type_ in lines})
+    def read(cls, file: Path, engine: str) -> Proven:
+        lines = (line.partition("\t") for line in file.read_text(encoding="utf-8").splitlines())
+        return cls({form: type_ for form, _, type_ in lines}, engine)
 
     def type_of(self, form: str, sql: str) -> str:
         found = self.forms.get(form)
         if found is None:
             shown = sql if len(sql) <= 60 else f"{sql[:60]}…"
-            raise Unlike(f"`{shown}` is not proven to give the same value in DuckDB as in Spark ({form})")
+            raise Unlike(f"`{shown}` is not proven to give the same value in {self._engine} as in Spark ({form})")
         return found
-
-
-@cache
-def proven() -> Proven:
-    return Proven.read()
