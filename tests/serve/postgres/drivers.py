@@ -279,7 +279,7 @@ def _sqlalchemy(url: str) -> Said:
 
     said, engine = Said(), sa.create_engine(url)
     inspector = sa.inspect(engine)
-    said.do("schemas", inspector.get_schema_names)
+    said.do("schemas", lambda: _schemas(inspector.get_schema_names()))
     for kind in ("columns", "pk_constraint", "foreign_keys", "indexes", "table_comment", "check_constraints"):
         said.do(kind, getattr(inspector, f"get_{kind}"), "orders", "gold")
         said.do(f"all {kind}", getattr(inspector, f"get_multi_{kind}"), "silver")
@@ -301,6 +301,11 @@ def _sqlalchemy(url: str) -> Said:
             connection.rollback()
     engine.dispose()
     return said
+
+
+def _schemas(names: list[str]) -> list[str]:
+    """Without those that only one of them has: the tables of the lake itself, and Postgres's storage."""
+    return [each for each in names if each not in ("mere", "pg_toast")]
 
 
 async def _sqlalchemy_async(url: str) -> Any:
@@ -355,7 +360,7 @@ def ibis(url: str) -> Said:
 
     said = Said()
     connection = ibis.connect(url)
-    said.do("databases", lambda: [each for each in connection.list_databases() if each != "pg_toast"])
+    said.do("databases", lambda: _schemas(connection.list_databases()))
     said.do("tables", lambda: sorted(connection.list_tables(database="silver")))
     orders = connection.table("orders", database="gold")
     said.do("schema", lambda: str(orders.schema()))

@@ -83,4 +83,6 @@ def test_the_newest_jdbc_describes_the_same(shop_in_lake: str, shop_in_postgres:
     command += ["-cache", tmp_path / "cache", "-retrieve", tmp_path / "[artifact].[ext]", "-types", "jar"]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     ours, theirs = test_clients.described(tmp_path / "postgresql.jar", shop_in_lake, shop_in_postgres)
+    for each in (ours, theirs):
+        del each["getSchemas"]  # the lake's own tables have one
     assert ours == theirs
