@@ -29,6 +29,7 @@ LIMIT = 300 * MEGABYTE
 TEXTS = "(select n, lpad(n::text, 9000, 'a,') as s from generate_series(1, 100000) n) x"
 
 SHARED = "(select n, repeat('x', 7000000) as s from generate_series(1, 3000) n) x"  # one text for all rows
+JSONS = "(select '[' || repeat('1,', 3000000) || '1]' as s) x, generate_series(1, 3000) n"
 LISTS = "(select array_agg(repeat('x', 1000)) as a from generate_series(1, 7000)) y, generate_series(1, 3000) n"
 
 
@@ -142,6 +143,8 @@ ATTACKS = [
     "select max(length(left((select repeat('x', 7000000)), 6999999 - n::int))) from generate_series(1, 3000) n",
     "select max(length(upper(case when n > 0 then repeat('x', 7000000) end))) from generate_series(1, 3000) n",
     "select max(length(upper(s))) from (select repeat('x', 7000000) s) x join generate_series(1, 9999) n on s > ''",
+    f"select count((s::json) -> n::int) from {JSONS}",
+    f"select count((s::json) ->> n::int) from {JSONS}",
     # A length that is the same for all rows, of which each has a text of its own.
     "select max(length(lpad(n::text, 2000000))) from generate_series(1, 3000) n",
     "select max(length(rpad(n::text, 2000000))) from generate_series(1, 3000) n",

@@ -16,9 +16,12 @@ READING = words("""
     lower upper initcap reverse left right ltrim rtrim btrim trim substr substring split_part strpos translate md5
     replace string_to_array regexp_split_to_array regexp_replace regexp_match regexp_count regexp_like regexp_substr
     quote_literal quote_ident quote_nullable encode decode
+    json_array_length jsonb_array_length json_typeof jsonb_typeof json_extract_path json_extract_path_text
+    jsonb_extract_path jsonb_extract_path_text
 """)
 _NODES = (
     exp.Overlay, exp.RegexpILike, exp.RegexpLike, exp.SimilarTo, exp.StrPosition, exp.Substring, exp.Trim,
+    exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContains,
 )  # fmt: skip
 _WHOLE = (exp.Column, exp.Dot, exp.Parameter, exp.Window, exp.Filter, exp.Subquery)
 _AGGREGATES = words("""
