@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,17 @@ use_memory()
 # A shared machine can stall for a second at any moment: time is pytest-timeout's matter, not hypothesis'.
 settings.register_profile("mere", deadline=None)
 settings.load_profile("mere")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """A million objects that stay to the end are not looked at again and again, for what may be garbage among them."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    gc.enable()
+    return found
 
 
 @pytest.hookimpl(tryfirst=True)

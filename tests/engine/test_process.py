@@ -12,6 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mere.engine.jvm import archive
+from mere.engine.jvm.process import prepare
+from mere.sparkconfig import SparkSettings
+
 pytestmark = pytest.mark.service
 
 TALK = """
@@ -59,8 +63,10 @@ time.sleep(600)
 
 
 def start(code: str, folder: Path) -> subprocess.Popen[str]:
-    # Without an archive: on a machine that has none yet, the first session leaves the process behind that builds it.
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONWARNINGS": "ignore", "MERE_ARCHIVE": "off"}
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONWARNINGS": "ignore"}
+    if archive.find(prepare(SparkSettings())) is None:
+        # On a machine that has none yet, the first session would leave the process behind that builds it.
+        environment["MERE_ARCHIVE"] = "off"
     (folder / "tmp").mkdir()
     (folder / "work").mkdir()
     return subprocess.Popen(

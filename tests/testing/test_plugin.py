@@ -35,6 +35,9 @@ TESTS = """
 """
 
 
+REWRITER = "AssertionRewritingHook"
+
+
 class Seen:
     """A plugin that notes how tests ended."""
 
@@ -67,3 +70,13 @@ def test_the_plugin_costs_a_pytest_that_does_not_use_it_nothing() -> None:
     shown = subprocess.run([sys.executable, "-c", f"import pytest\n{code}"], capture_output=True, text=True, check=True)
     loaded = [name for name in json.loads(shown.stdout) if name.startswith("mere.") or name in ("pyspark", "duckdb")]
     assert loaded == ["mere.engine", "mere.engine.door", "mere.testing", "mere.testing.plugin"]
+
+
+def test_pytest_does_not_compile_mere_anew() -> None:
+    """But for the few modules that are there before the plugin is."""
+    loaders = {name: type(getattr(module, "__loader__", None)).__name__ for name, module in [*sys.modules.items()]}
+    rewritten = [name for name, loader in loaders.items() if loader == REWRITER]
+    assert "tests.pipeline.shop" not in rewritten
+    assert __name__ in rewritten
+    ours = [name for name in rewritten if name.partition(".")[0] == "mere"]
+    assert len(ours) < 12, ours

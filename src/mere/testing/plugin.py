@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from mere.pipeline.run.request import Project
 
 
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Leave mere as it is. Of a package that brings a plugin, pytest compiles each module that is imported anew, to
+    explain its assertions: of mere hundreds, which takes longer than most tests."""
+    marked = getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
+    if isinstance(marked, set):
+        marked.discard("mere")
+
+
 @pytest.fixture(scope="session")
 def mere_project(pytestconfig: pytest.Config) -> Iterator[Project]:
     """The project in pytest's root folder, or in one above it, with its lake."""

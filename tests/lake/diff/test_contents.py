@@ -294,11 +294,24 @@ def windows(lake: Lake, rows: Sequence[Row], grain: Grain) -> dict[dt.datetime |
     return found
 
 
-@pytest.mark.parametrize("type_", [DateType(), TimestampType(), TimestamptzType()], ids=str)
+TIMES = [DateType(), TimestampType(), TimestamptzType()]
+
+
+@pytest.mark.parametrize("type_", TIMES, ids=str)
 def test_rows_are_compared_as_python_would(lake: Lake, type_: IcebergType) -> None:
+    compare(lake, type_, 6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("type_", TIMES, ids=str)
+def test_rows_are_compared_as_python_would_for_long(lake: Lake, type_: IcebergType) -> None:
+    compare(lake, type_, 100)
+
+
+def compare(lake: Lake, type_: IcebergType, examples: int) -> None:
     create(lake, type_)
 
-    @settings(max_examples=20)
+    @settings(max_examples=examples)
     @given(before=ROWS, edits=EDITS, grain=st.sampled_from(Grain))
     def check(before: list[Row], edits: list[tuple[int, list[Row] | None]], grain: Grain) -> None:
         after = edited(before, edits)

@@ -99,8 +99,15 @@ def test_a_folder_that_moves_asks_only_if_not_all_of_it_is_there(it: Shop) -> No
     assert ids(it) == [1, 2]
 
 
-@pytest.mark.parametrize("also", ["the pattern", "nothing else"])
-@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize(
+    ("way", "also"),
+    [
+        (0, "the pattern"),
+        (1, "nothing else"),
+        pytest.param(1, "the pattern", marks=pytest.mark.long),
+        pytest.param(0, "nothing else", marks=pytest.mark.long),
+    ],
+)
 def test_a_file_under_another_name_is_never_loaded_twice_unasked(way: int, also: str, shop: MakeShop) -> None:
     it = shop({SOURCE: "files: data/*.csv\ncolumns: {id: bigint, city: string}\n"})
     for name in "ab":

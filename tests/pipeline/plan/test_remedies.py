@@ -43,8 +43,18 @@ def it(shop: MakeShop) -> Shop:
     return made
 
 
-@pytest.mark.parametrize("way", ["accept", "full-refresh"])
-@pytest.mark.parametrize("on", ["main", "dev"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("way", "on"),
+    [
+        ("accept", "main"),
+        ("full-refresh", "dev"),
+        pytest.param("accept", "dev", marks=LONG),
+        pytest.param("full-refresh", "main", marks=LONG),
+    ],
+)
 def test_an_append_model_behind_a_file_that_changed(way: str, on: str, it: Shop) -> None:
     arguments = () if on == "main" else ("--on", on)
     if arguments:

@@ -226,7 +226,7 @@ class Crash(BaseException):
     """Not an Exception: no handler may mend it, as none can mend a kill."""
 
 
-CRASHES = [("quarantine.written", 1, "resume"), ("quarantine.written", 2, "again"), ("run.batch", 2, "resume")]
+CRASHES = [("quarantine.written", 2, "again"), ("run.batch", 2, "resume")]
 ALL_CRASHES = product(("quarantine.written", "run.batch", "run.written", "run.signed"), (1, 2), ("resume", "again"))
 
 

@@ -124,14 +124,9 @@ def test_the_points_of_failure_are_all_known(reached: list[str]) -> None:
     assert reached.count("run.batch") >= 3
 
 
-# A point of each part of a run, at its first or its last turn, mended in one of two ways; all of them in the long run.
-STEPS = [
-    ("run.forked", 0, "again"),
-    ("run.batch", -1, "resume"),
-    ("run.signed", -1, "again"),
-    ("publish.prepared", 0, "resume"),
-    ("commit.durable", 0, "again"),
-]
+# While it builds, while it publishes, and when it has: at the first or the last turn, mended in one of two ways. All
+# points in the long run.
+STEPS = [("run.batch", -1, "resume"), ("publish.prepared", 0, "resume"), ("commit.durable", 0, "again")]
 ALL_STEPS = [(point, turn, way) for point in POINTS for turn in (0, -1) for way in ("again", "resume")]
 
 

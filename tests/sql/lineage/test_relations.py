@@ -465,7 +465,7 @@ def check_that_the_rest_does_not_matter(
             assert connection.execute(wanted).fetchall() == before, (column, used)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(projects(), DATA, DATA)
 def test_what_is_outside_of_the_lineage_never_changes_a_column(
     models: dict[str, Written], data: dict[str, list[list[int]]], others: dict[str, list[list[int]]]

@@ -294,7 +294,7 @@ print(json.dumps(done))
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize("how", [signal.SIGQUIT, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_restart_in_the_middle_of_several_writing_processes_loses_and_doubles_nothing(
     tmp_path: Path, how: signal.Signals
 ) -> None:
