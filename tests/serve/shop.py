@@ -31,6 +31,7 @@ from pyiceberg.types import (
 )
 
 from mere.lake.lake import Lake
+from mere.lake.metadata_tables.tables import OF_LAKE
 from tests.lake import orders
 
 POSTGRES = """
@@ -50,6 +51,29 @@ COMMENT ON COLUMN gold.orders.amount IS 'in euro, it''s net';
 CREATE VIEW gold.totals AS SELECT customer AS who, sum(amount)::double precision AS total FROM gold.orders GROUP BY 1;
 COMMENT ON VIEW gold.totals IS 'By customer';
 """
+
+_IN_POSTGRES = {
+    "string": "text",
+    "int": "integer",
+    "long": "bigint",
+    "double": "double precision",
+    "boolean": "boolean",
+    "timestamptz": "timestamptz",
+}
+
+
+def tables_of_the_lake() -> str:
+    """The schema `mere`, which only a lake has, for a Postgres that is compared with one."""
+    script = ["CREATE SCHEMA mere;"]
+    for table, schema in OF_LAKE.items():
+        fields = schema["fields"]
+        columns = ", ".join(f'"{field["name"]}" {_IN_POSTGRES[field["type"]]}' for field in fields)
+        script.append(f"CREATE TABLE mere.{table} ({columns});")
+        for field in fields:
+            said = field["doc"].replace("'", "''")
+            script.append(f"COMMENT ON COLUMN mere.{table}.\"{field['name']}\" IS '{said}';")
+    return "\n".join(script)
+
 
 _ORDERS = Schema(
     NestedField(1, "id", LongType(), required=True),

@@ -69,7 +69,7 @@ def workers(subject: Subject) -> Verdict:
 
 def _install(subject: Subject) -> str:
     python = Path(python_of(subject.settings)).name
-    return f"On every worker: {python} -m pip install pyarrow pandas; or name another Python by PYSPARK_PYTHON."
+    return f"Install pyarrow and pandas for {python} on every worker, or name another Python there by PYSPARK_PYTHON."
 
 
 def landing(subject: Subject) -> Verdict:

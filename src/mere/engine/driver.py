@@ -47,9 +47,9 @@ class Driver:
     @classmethod
     def start(cls, settings: SparkSettings, read_bytes: int = 0, drivers: Sequence[Jar] = ()) -> Driver:
         settings = _with_ml_if_imported(settings)
-        refuse_a_foreign_context()
         if (master := master_of(settings)) is not None:
             master.check()  # before a JVM is started for it
+        refuse_a_foreign_context()
         launch = prepare(settings, read_bytes, drivers)
         jvm = Jvm(replace(launch, archive=archive.find(launch)))
         return cls.on(jvm, settings)

@@ -88,7 +88,7 @@ def test_queries_go_on_beside_a_name_that_duckdb_cannot_have(tmp_path: Path) -> 
         iceberg_tables.append(lake, "gold.base", 1, 2)
         for table in ODD + PLAIN:
             Foreign(lake).put("main", str(table), None, lake.at().pointer("gold.base"))
-        with lake.sql("SELECT count(*) FROM information_schema.tables") as result:
+        with lake.sql("SELECT count(*) FROM information_schema.tables WHERE table_schema <> 'mere'") as result:
             assert list(result.rows()) == [(len(PLAIN) + 1,)]
         for table in PLAIN:
             assert lake.at().table(table).arrow().num_rows == 2

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from mere.lake.iceberg.metadata import MetadataReader
 from mere.lake.lake import Lake
+from mere.lake.metadata_tables.tables import OF_LAKE, SCHEMA
 from mere.lake.storage.port import LocalStorage
 from mere.serve import builtin, catalog
 from mere.serve.access.roles import Role, Rule
@@ -49,10 +50,26 @@ def _of(lake: Lake, ref: str = "main", role: Role | None = None) -> Catalog:
 
 
 def _rows(found: Catalog, relation: str, *columns: str) -> list[tuple[Any, ...]]:
-    """Of what is the lake's."""
+    """Of the tables in the lake."""
     rows = found[relation].to_pylist()
-    own = [row for row in rows if row.get("relnamespace", oids.FIRST) >= oids.FIRST]
+    spaces = [row.get("relnamespace", oids.FIRST) for row in rows]
+    mere = catalog.oid_of(SCHEMA)
+    own = [row for row, space in zip(rows, spaces, strict=True) if space >= oids.FIRST and space != mere]
     return [tuple(row[column] for column in columns) for row in own]
+
+
+def _described(found: Catalog) -> set[str]:
+    """What is said of the tables in the lake and their columns."""
+    of_lake = {field["doc"] for schema in OF_LAKE.values() for field in schema["fields"]}
+    said = {row["description"] for row in found["pg_catalog.pg_description"].to_pylist()}
+    assert of_lake < said
+    return said - of_lake
+
+
+def test_the_tables_of_the_lake_itself_are_listed(lake: Lake) -> None:
+    rows = _of(lake)["information_schema.columns"].to_pylist()
+    found = {(row["table_name"], row["column_name"]) for row in rows if row["table_schema"] == SCHEMA}
+    assert found == {(table, field["name"]) for table, schema in OF_LAKE.items() for field in schema["fields"]}
 
 
 def test_the_built_in_facts_are_those_of_a_real_postgres(postgres_server: Postgres) -> None:
@@ -150,8 +167,7 @@ def test_rows_sizes_comments_and_keys_come_from_the_metadata(lake: Lake) -> None
     assert size == lake.at().metadata("gold.orders").size > 0
     (row,) = [row for row in found["pg_catalog.pg_class"].to_pylist() if row["oid"] == catalog.oid_of("gold", "orders")]
     assert (row["reltuples"], row["relpages"], row["relkind"], row["relnatts"]) == (3.0, 1, "r", 8)
-    comments = {row["description"] for row in found["pg_catalog.pg_description"].to_pylist()}
-    assert comments == {"For everyone", "What was ordered", "in euro, it's net", "By customer"}
+    assert _described(found) == {"For everyone", "What was ordered", "in euro, it's net", "By customer"}
     (key,) = found["pg_catalog.pg_index"].to_pylist()
     assert (key["indkey"], key["indisprimary"]) == ([1, 2], True)
 
@@ -171,15 +187,15 @@ def test_a_role_sees_what_it_may_read_and_nothing_else(lake: Lake) -> None:
     found, whole = _of(lake, role=role), _of(lake)
     assert {name for (name,) in _rows(found, "pg_catalog.pg_class", "relname")} == {"orders", "totals"}
     assert [row["nspname"] for row in found["pg_catalog.pg_namespace"].to_pylist()] == [
-        "pg_catalog", "information_schema", "gold", "public",
+        "pg_catalog", "information_schema", "gold", "mere", "public",
     ]  # fmt: skip
     columns = found["information_schema.columns"].to_pylist()
     seen = [row["column_name"] for row in columns if row["table_name"] == "orders"]
     assert seen == ["line", "amount"]
     # Half a key is none.
     assert found["pg_catalog.pg_index"].num_rows == 0
-    assert found["pg_catalog.mere_relations"].num_rows == len(builtin.definitions()) + 2
-    assert {row["description"] for row in found["pg_catalog.pg_description"].to_pylist()} == {
+    assert found["pg_catalog.mere_relations"].num_rows == len(builtin.definitions()) + len(OF_LAKE) + 2
+    assert _described(found) == {
         "For everyone", "What was ordered", "in euro, it's net", "By customer",
     }  # fmt: skip
     for relation in found:

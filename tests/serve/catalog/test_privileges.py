@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 from mere.lake.lake import Lake
-from mere.serve.builtin.names import OWNER_NAME
 from mere.serve.catalog import calls
 from mere.serve.parse import syntax
 from mere.serve.session.backend import LakeBackend
 from tests.lake import orders
 from tests.serve.asking import declared, failure, rows
+from tests.serve.conftest import CLIENT
 
 Pair = tuple[psycopg.Connection, psycopg.Connection]
 
@@ -28,9 +28,9 @@ def both(shop_in_lake: str, shop_in_postgres: str) -> Iterator[Pair]:
         owner.execute("REVOKE ALL ON DATABASE shop FROM PUBLIC")
         owner.execute("GRANT CONNECT ON DATABASE shop TO reader")
         with (
-            psycopg.connect(shop_in_lake.replace(f"{OWNER_NAME}@", "reader@"), autocommit=True) as ours,
+            psycopg.connect(shop_in_lake.replace(f"{CLIENT}@", "reader@"), autocommit=True) as ours,
             psycopg.connect(
-                shop_in_postgres.replace(f"{OWNER_NAME}:{OWNER_NAME}@", "reader:reader@"), autocommit=True
+                shop_in_postgres.replace(f"{CLIENT}:{CLIENT}@", "reader:reader@"), autocommit=True
             ) as theirs,
         ):
             yield ours, theirs

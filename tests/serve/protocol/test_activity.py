@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mere.serve.builtin.names import OWNER_NAME
+from tests.serve.conftest import CLIENT
 
 # Minutes of work for both.
 LONG = "select count(*) from generate_series(1, 9000000) a, generate_series(1, 9000000) b where a.a + b.b < 0"
@@ -89,8 +89,8 @@ def test_what_ones_connections_are_at(one: Connection, other: Connection) -> Non
         from pg_stat_activity where application_name in ('one', 'other') order by application_name"""
     rest = (True, True, True, True, True)
     assert rows(one, query) == [
-        (one.info.backend_pid, "shop", OWNER_NAME, "one", "active", query, *rest),
-        (other.info.backend_pid, "shop", OWNER_NAME, "other", "idle in transaction", "select 5 as five", *rest),
+        (one.info.backend_pid, "shop", CLIENT, "one", "active", query, *rest),
+        (other.info.backend_pid, "shop", CLIENT, "other", "idle in transaction", "select 5 as five", *rest),
     ]
     with pytest.raises(psycopg.Error):
         other.execute("select nothing")
@@ -163,7 +163,7 @@ def test_what_is_described_or_explained_ends_nothing(one: Connection, other: Con
 
 def test_others_are_not_seen_and_not_ended(shop_in_lake: str) -> None:
     """Postgres would tell that they are there; here a user learns nothing of the others."""
-    bob = shop_in_lake.replace(f"{OWNER_NAME}@", "bob@")
+    bob = shop_in_lake.replace(f"{CLIENT}@", "bob@")
     with psycopg.connect(shop_in_lake, autocommit=True) as mine, psycopg.connect(bob, autocommit=True) as his:
         assert rows(his, "select distinct usename::text from pg_stat_activity") == [("bob",)]
         assert rows(his, "select count(*) from pg_stat_activity") == [(1,)]

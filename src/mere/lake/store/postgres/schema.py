@@ -155,8 +155,9 @@ BEGIN
 END $$;
 """
 
-# What mere itself writes is not even queued: a branch is a row for each table.
-_FOREIGN = "WHEN (current_setting('mere.writer', true) IS DISTINCT FROM 'on')"
+# What mere itself writes is not even queued: a branch is a row for each table. Written as Postgres shows it, so that
+# mere doctor can compare.
+_FOREIGN = "WHEN (current_setting('mere.writer'::text, true) IS DISTINCT FROM 'on'::text)"
 
 _TRIGGERS = f"""
 CREATE TRIGGER mere_tables AFTER INSERT OR UPDATE OR DELETE ON iceberg_tables
