@@ -172,7 +172,7 @@ class Project:
         from mere.project.check.check import check
 
         tables, without = self._tables_if_any(at)
-        for_trino = self.settings.trino is not None
+        for_trino = tables is not None and self.settings.trino is not None
         found = check(self.folder, names_of(select), self.vars, tables, for_trino=for_trino)
         return CheckResult(found.models, found.findings, strict, without)
 
