@@ -20,10 +20,10 @@ help: ## show this list
 demo: $(READY) ## the orders example: a run, a bad row stopped on its branch, the fix, the publish, the log
 	@$(PY) examples/orders_demo.py
 
-test: $(READY) ## the test suite, under 10 minutes on 2 cores
+test: $(READY) ## the test suite, 11 minutes on 2 cores
 	@$(PY) -m pytest -m "not long" --numprocesses 3 --dist loadfile
 
-test-fast: $(READY) ## what needs no JVM and no service, without properties: the inner loop, in a minute
+test-fast: $(READY) ## what needs no JVM and no service, without properties: the inner loop, 3 minutes
 	@$(PY) -m pytest -m "not long and not spark and not service and not hypothesis" --numprocesses 3 --dist loadfile
 
 test-long: $(READY) ## the long matrices, which `make test` leaves out: about an hour and a half
